@@ -1,10 +1,10 @@
-// Package file provides files that expire. They are stored in the database, so that every gateway
-// can serve them.
+// Package file provides files that expire. They are stored in the database, so that each gateway can
+// serve them.
 //
-// The content of a file is written in chunks. After the last chunk, the row of the file is set to
-// the content, and the file can be opened. Writing a file again replaces the content in one step;
-// readers of the old content read it to its end. The sweep deletes a content that belongs to no
-// file and has not grown for an hour, for example because its writer stopped.
+// The content of a file is written in chunks. After the last chunk, the row of the file is set to the
+// new content, and the file can be opened. Writing a file again replaces its content in one step.
+// Readers of the old content read it to its end. The sweep deletes contents that belong to no file and
+// have not grown for an hour, for example because the writer stopped.
 package file
 
 import (
@@ -20,10 +20,10 @@ import (
 const (
 	// chunkSize is the size of a chunk in bytes.
 	chunkSize = 256 << 10
-	// grace is the time that a content without a file is kept after its last change.
+	// grace is the time for which a content without a file is kept after its last change.
 	grace = time.Hour
-	// discardTime bounds the discarding of an incomplete content. The sweep also deletes
-	// contents that were not discarded.
+	// discardTime limits the time for discarding an incomplete content. The sweep deletes contents
+	// that were not discarded.
 	discardTime = 5 * time.Second
 	// maxSwept is the largest number of chunks that one transaction deletes, 16 MiB.
 	maxSwept = 64
@@ -35,10 +35,9 @@ type Store struct{ db *db.DB }
 // NewStore returns the store of files in a database.
 func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
-// Open opens a file for reading it once, and returns its size in bytes;
-// relay.KindNotFound if there is none or it has expired. The reader works for an hour after
-// the file has expired, and after ctx has ended, because an answer is streamed after its
-// handler has returned.
+// Open opens a file for one reader and returns its size in bytes. It returns relay.KindNotFound if
+// there is no such file or it has expired. The reader works for an hour after the file has expired. It
+// also works after ctx has ended, because a response is streamed after its handler has returned.
 func (s *Store) Open(ctx context.Context, name string) (io.ReadCloser, int64, error) {
 	const query = `
 		SELECT content, size
@@ -57,13 +56,13 @@ func (s *Store) Open(ctx context.Context, name string) (io.ReadCloser, int64, er
 
 // reader reads a content chunk by chunk. Not safe for concurrent use.
 type reader struct {
-	ctx     context.Context // of Open, because Read has no context
+	ctx     context.Context // context of Open, because Read has none
 	db      *db.DB
 	name    string
 	content int64
-	index   int64  // of the next chunk
-	unread  int64  // bytes that are not loaded
-	chunk   []byte // loaded and not read
+	index   int64  // index of the next chunk
+	unread  int64  // number of bytes that are not loaded
+	chunk   []byte // loaded bytes that are not read
 }
 
 // Read reads at most one chunk.
@@ -94,7 +93,7 @@ func (r *reader) Read(b []byte) (int, error) {
 // Close does nothing: the reader holds no connection between two chunks.
 func (r *reader) Close() error { return nil }
 
-// Sweep deletes files that have expired, replaced contents and incomplete contents.
+// Sweep deletes expired files, replaced contents and incomplete contents.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	if err := s.db.SweepExpired(ctx, "files", "file", "name", "expires", now); err != nil {
 		return err
@@ -104,14 +103,14 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	})
 }
 
-// expireContent sets when a content expires.
+// expireContent sets the time at which a content expires.
 const expireContent = `
 	UPDATE file_content
 	SET expires = $1
 	WHERE id = $2`
 
-// sweepContent deletes some chunks of a content that has expired, and with its last chunk
-// the content. It returns 0 if no content has expired.
+// sweepContent deletes up to maxSwept chunks of an expired content, and the content with its last
+// chunk. It returns 0 if no content has expired.
 func sweepContent(ctx context.Context, tx *db.Tx, now time.Time) (int, error) {
 	const (
 		label        = "file content"
@@ -135,7 +134,7 @@ func sweepContent(ctx context.Context, tx *db.Tx, now time.Time) (int, error) {
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
-	// Expire the content for good, so that the writer cannot renew it even if its clock is slow.
+	// Expire the content permanently, so that a writer with a slow clock cannot renew it.
 	if err := tx.Run(ctx, label, expireContent, 1, ids[0]); err != nil {
 		return 0, err
 	}
@@ -146,9 +145,9 @@ func sweepContent(ctx context.Context, tx *db.Tx, now time.Time) (int, error) {
 	return 1, err
 }
 
-// Write creates or replaces a file with the content that fill writes. The file expires
-// after ttl; 0 means never. The file can be opened once Write has returned nil. If fill fails,
-// Write does not change the file.
+// Write creates or replaces a file with the content that fill writes. The file expires after ttl; 0
+// means never. The file can be opened after Write has returned nil. If fill fails, the file does not
+// change.
 func (s *Store) Write(ctx context.Context, name string, ttl time.Duration, fill func(writer io.Writer) error) error {
 	w, err := s.begin(ctx, name)
 	if err != nil {
@@ -168,15 +167,15 @@ func (s *Store) Write(ctx context.Context, name string, ttl time.Duration, fill 
 
 // writer writes a content chunk by chunk. Not safe for concurrent use.
 type writer struct {
-	ctx     context.Context // of Store.Write, because an io.Writer has no context
+	ctx     context.Context // context of Store.Write, because an io.Writer has none
 	db      *db.DB
 	label   string
 	name    string
 	content int64
-	index   int64  // of the next chunk
-	size    int64  // of the saved chunks
-	chunk   []byte // not saved
-	failed  error  // of the last flush; nothing is written after it
+	index   int64  // index of the next chunk
+	size    int64  // size of the saved chunks
+	chunk   []byte // bytes that are not saved
+	err     error  // error of a flush in Write; nothing is written after it
 }
 
 func (s *Store) begin(ctx context.Context, name string) (*writer, error) {
@@ -192,22 +191,22 @@ func (s *Store) begin(ctx context.Context, name string) (*writer, error) {
 	})
 }
 
-// Write appends bytes to the chunk, and saves the chunk when it is full.
+// Write appends b to the chunk and saves the chunk when it is full.
 func (w *writer) Write(b []byte) (n int, err error) {
-	for len(b) > 0 && w.failed == nil {
+	for len(b) > 0 && w.err == nil {
 		count := min(chunkSize-len(w.chunk), len(b))
 		w.chunk = append(w.chunk, b[:count]...)
 		b, n = b[count:], n+count
 		if len(w.chunk) == chunkSize {
-			w.failed = w.flush()
+			w.err = w.flush()
 		}
 	}
-	return n, w.failed
+	return n, w.err
 }
 
 func (w *writer) flush() error {
-	if w.failed != nil || len(w.chunk) == 0 {
-		return w.failed
+	if w.err != nil || len(w.chunk) == 0 {
+		return w.err
 	}
 	const insert = `
 		INSERT INTO file_chunk (content, idx, bytes)
@@ -223,9 +222,9 @@ func (w *writer) flush() error {
 	return nil
 }
 
-// renew returns the statement that sets when the content expires and locks it against the
-// sweep. It fails if the content has expired, because the sweep may have deleted a part. The
-// zero time means never.
+// renew returns the statement that sets the time at which the content expires and locks the content
+// against the sweep. It fails if the content has expired, because the sweep may have deleted a part.
+// The zero time means never.
 func (w *writer) renew(tx *db.Tx, expires time.Time) db.Statement {
 	const statement = `
 		UPDATE file_content
@@ -236,8 +235,8 @@ func (w *writer) renew(tx *db.Tx, expires time.Time) db.Statement {
 	return db.Do(statement, expires, w.content, tx.Now()).Or(expired)
 }
 
-// commit replaces the content of the file by the written content. The old content is kept for the
-// duration grace, for its readers.
+// commit replaces the content of the file by the written content. The old content is kept for grace,
+// for its readers.
 func (w *writer) commit(ttl time.Duration) error {
 	const (
 		create = `
