@@ -12,12 +12,12 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-// BenchmarkEvaluate evaluates batches of 5,000 frames of 10,000 devices by 1,000 rules, of
-// which ten evaluate each frame and none fires.
+// BenchmarkEvaluate evaluates batches of 5,000 frames of 10,000 devices by 1,000 rules. Ten rules
+// evaluate each frame, and none fires.
 func BenchmarkEvaluate(b *testing.B) {
 	const devices, rules, batch = 10_000, 1000, 5000
 	store := recordstest.Open(b)
-	service, err := rule.New(rule.Deps{Store: store.Rules, Fleet: &iot.Service{}, Deliveries: outbox.Sender{Dispatcher: &dispatched{}}}, rule.Options{})
+	service, err := rule.New(rule.Deps{Store: store.Rules, Fleet: &iot.Service{}, Deliveries: outbox.Sender{Dispatcher: &fakeDispatcher{}}}, rule.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -31,15 +31,15 @@ func BenchmarkEvaluate(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	rssi, began := -60.0, time.Now()
-	all := make([]iot.Device, devices)
+	rssi, startedAt := -60.0, time.Now()
+	allDevices := make([]iot.Device, devices)
 	frames := make([]iot.Stored, devices)
 	for n := range frames {
-		d := &all[n]
+		d := &allDevices[n]
 		d.ID, d.Name = fmt.Sprint("d", n), fmt.Sprintf("Device %05d", n)
 		frames[n] = iot.Stored{
-			Record: fmt.Sprint("rec", n), Device: d, Frame: &decoders.Frame{Kind: decoders.Uplink}, Time: began, Heard: began,
-			Points: []iot.Point{{Key: "temperature_1", Value: 21, Time: began}, {Key: "humidity_2", Value: 50, Time: began}},
+			Record: fmt.Sprint("rec", n), Device: d, Frame: &decoders.Frame{Kind: decoders.Uplink}, Time: startedAt, Heard: startedAt,
+			Points: []iot.Point{{Key: "temperature_1", Value: 21, Time: startedAt}, {Key: "humidity_2", Value: 50, Time: startedAt}},
 			Radio:  &iot.RadioData{RSSI: &rssi, SNR: &rssi, Frame: true},
 		}
 	}
@@ -49,8 +49,8 @@ func BenchmarkEvaluate(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
-		from := n % 2 * batch
-		if err := service.Evaluate(b.Context(), 1, v, frames[from:from+batch]); err != nil {
+		start := n % 2 * batch
+		if err := service.Evaluate(b.Context(), 1, v, frames[start:start+batch]); err != nil {
 			b.Fatal(err)
 		}
 	}

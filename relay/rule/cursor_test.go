@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzParseCursor checks that valid cursors are those of formatCursor, and contain only characters
-// that a database accepts.
+// FuzzParseCursor checks that a valid cursor is equal to the result of formatCursor and contains only
+// characters that a database accepts.
 func FuzzParseCursor(f *testing.F) {
 	for _, seed := range []string{"", "!", formatCursor(1, "01J0000000000000000000000A"), formatCursor(-5, "a\x00b"), formatCursor(7, "a b"), formatCursor(7, "\xff")} {
 		f.Add(seed)
@@ -18,7 +18,7 @@ func FuzzParseCursor(f *testing.F) {
 			return
 		}
 		if formatCursor(raised, id) != cursor || !utf8.ValidString(id) || strings.ContainsAny(id, "\x00 ") {
-			t.Errorf("%q is taken as %d %q", cursor, raised, id)
+			t.Errorf("parseCursor(%q) = %d, %q", cursor, raised, id)
 		}
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// When a network fails, many thousands of alarms are raised at once, of which PostgreSQL has no
-// statistics.
+// When a network fails, thousands of alarms are raised at once. PostgreSQL has no statistics of them
+// yet.
 func TestAlarmsAreClearedByTheirKeys(t *testing.T) {
 	database := dbtest.Open(t, db.Options{URL: dbtest.Shared(t).NewDatabase(t)})
 	relaytest.NoError(t, database.Run(t.Context(), "test", `
@@ -19,6 +19,6 @@ SELECT 1, 'a' || i, 'r', 'd' || i, 'raised', i, '', '{}' FROM generate_series(1,
 	rows := "FROM (SELECT account, id, 1 AS cleared, '' AS cleared_by FROM unnest($1::bigint[], $2::text[]) AS u(account, id)) AS b"
 	plan := dbtest.Plan(t, database, strings.Replace(clearAlarms, "FROM batch AS b", rows, 1), "{1,1}", "{a1,a2}")
 	if !strings.Contains(plan, "alarm_pkey") {
-		t.Errorf("want the index of the keys, got\n%s", plan)
+		t.Errorf("the plan does not use the primary key:\n%s", plan)
 	}
 }

@@ -22,10 +22,10 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-// base is the start time of the tests.
+// base is the time at which the tests start.
 func base() time.Time { return time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC) }
 
-// clock is the time of a test.
+// clock is the clock of a test.
 type clock struct{ *relaytest.Clock }
 
 // set sets the clock to a number of seconds after base.
@@ -33,41 +33,41 @@ func (c clock) set(seconds float64) {
 	c.Advance(base().Add(time.Duration(seconds * float64(time.Second))).Sub(c.Now()))
 }
 
-// dispatched records the dispatched deliveries.
-type dispatched struct {
-	mu  sync.Mutex
-	all []outbox.Delivery
+// fakeDispatcher records the dispatched deliveries.
+type fakeDispatcher struct {
+	mu         sync.Mutex
+	deliveries []outbox.Delivery
 }
 
-func (d *dispatched) Dispatch(ds []outbox.Delivery) {
+func (d *fakeDispatcher) Dispatch(deliveries []outbox.Delivery) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.all = append(d.all, ds...)
+	d.deliveries = append(d.deliveries, deliveries...)
 }
 
-// site has the stores that gateways share.
+// site has the stores shared by gateways.
 type site struct {
-	t        *testing.T
-	clock    clock
-	records  *recordstest.Records
-	cache    iot.Cache
-	readings iot.ReadingStore
-	sent     *dispatched
+	t          *testing.T
+	clock      clock
+	records    *recordstest.Records
+	cache      iot.Cache
+	readings   iot.ReadingStore
+	dispatcher *fakeDispatcher
 }
 
-// gateway has a service of rules and a service of devices.
+// gateway has a device service and a rule service.
 type gateway struct {
 	*site
 	iot   *iot.Service
 	rules *rule.Service
-	store *faulty
+	store *faultyStore
 }
 
 func newSite(t *testing.T, open func(now func() time.Time) *recordstest.Records) *site {
 	t.Helper()
 	store := relaytest.Must(readings.Open(t.TempDir(), ""))(t)
 	t.Cleanup(func() { _ = store.Close() })
-	s := &site{t: t, clock: clock{relaytest.NewClock(base())}, cache: embeddedtest.Cache(t).IoT(), readings: store, sent: &dispatched{}}
+	s := &site{t: t, clock: clock{relaytest.NewClock(base())}, cache: embeddedtest.Cache(t).IoT(), readings: store, dispatcher: &fakeDispatcher{}}
 	s.records = open(s.clock.Now)
 	relaytest.NoError(t, s.records.Devices.PutSensorType(t.Context(), iot.SensorType{ID: "temperature", MetricUnits: "°C"}))
 	d := iot.Decoder{ID: "dec", Name: "dec", Type: iot.Other, Codec: "json"}
@@ -79,7 +79,7 @@ func newSite(t *testing.T, open func(now func() time.Time) *recordstest.Records)
 }
 
 func (s *site) sender() outbox.Sender {
-	return outbox.Sender{Dispatcher: s.sent, Lease: 30 * time.Second, Now: s.clock.Now}
+	return outbox.Sender{Dispatcher: s.dispatcher, Lease: 30 * time.Second, Now: s.clock.Now}
 }
 
 func newGateway(t *testing.T) *gateway {
@@ -90,7 +90,7 @@ func newGateway(t *testing.T) *gateway {
 // gateway starts a gateway with empty caches.
 func (s *site) gateway() *gateway {
 	s.t.Helper()
-	g := &gateway{site: s, store: &faulty{Store: s.records.Rules}}
+	g := &gateway{site: s, store: &faultyStore{Store: s.records.Rules}}
 	g.iot = iot.New(s.records.Devices, s.cache, s.readings, catalogtest.Compile, iot.Options{
 		Now: s.clock.Now,
 		Evaluate: func(ctx context.Context, acct relay.AccountID, v iot.Version, frames []iot.Stored) error {
@@ -103,7 +103,7 @@ func (s *site) gateway() *gateway {
 	return g
 }
 
-// create saves a rule of account 1 with an http_post.
+// create creates a rule of account 1, with an http_post if it has no actions.
 func (g *gateway) create(r rule.Rule) string {
 	g.t.Helper()
 	r.Name, r.Enabled = "Rule", true
@@ -113,31 +113,32 @@ func (g *gateway) create(r rule.Rule) string {
 	if r.Actions == nil {
 		r.Actions = []rule.Action{{Action: rule.HTTPPost, Parameters: []string{"https://example.com/"}}}
 	}
-	made, _, err := g.rules.Create(g.t.Context(), 1, r)
+	created, _, err := g.rules.Create(g.t.Context(), 1, r)
 	relaytest.NoError(g.t, err)
-	return made.ID
+	return created.ID
 }
 
-// uplink returns an uplink of a device, whose times are a number of seconds after base.
-func uplink(device string, at float64, values map[string]any) iot.Arrival {
-	when := base().Add(time.Duration(at * float64(time.Second)))
+// uplink returns an uplink of a device, whose times are sentAt seconds after base.
+func uplink(device string, sentAt float64, values map[string]any) iot.Arrival {
+	t := base().Add(time.Duration(sentAt * float64(time.Second)))
 	return iot.Arrival{
-		Record: fmt.Sprintf("n-u%s%g", device, at), Account: 1, DecoderID: "dec", ReceivedAt: when,
-		Frame: decoders.Frame{Kind: decoders.Uplink, Identifier: device, DedupID: fmt.Sprint(at), NetworkTime: when, Object: values},
+		Record: fmt.Sprintf("n-u%s%g", device, sentAt), Account: 1, DecoderID: "dec", ReceivedAt: t,
+		Frame: decoders.Frame{Kind: decoders.Uplink, Identifier: device, DedupID: fmt.Sprint(sentAt), NetworkTime: t, Object: values},
 	}
 }
 
-func warm(device string, at, celsius float64) iot.Arrival {
-	return uplink(device, at, map[string]any{"t": celsius})
+// temperature returns an uplink with a temperature as key t.
+func temperature(device string, sentAt, celsius float64) iot.Arrival {
+	return uplink(device, sentAt, map[string]any{"t": celsius})
 }
 
-func (g *gateway) ingest(all ...iot.Arrival) {
+func (g *gateway) ingest(arrivals ...iot.Arrival) {
 	g.t.Helper()
-	out, err := g.iot.Ingest(g.t.Context(), all)
+	outcomes, err := g.iot.Ingest(g.t.Context(), arrivals)
 	relaytest.NoError(g.t, err)
-	for i := range out {
-		if out[i].Refused != "" {
-			g.t.Fatalf("%s: %s", all[i].Record, out[i].Refused)
+	for i := range outcomes {
+		if outcomes[i].Refused != "" {
+			g.t.Fatalf("%s: refused for %q", arrivals[i].Record, outcomes[i].Refused)
 		}
 	}
 }
@@ -150,79 +151,79 @@ func (s *site) device(identifier string) string {
 	return d.ID
 }
 
-// alarms returns an account's alarms as "raised at–cleared at" in seconds, sorted by these times.
-func (s *site) alarms() (out []string) {
+// alarms returns an account's alarms as "raised–cleared", in seconds after base, sorted by these times.
+func (s *site) alarms() (list []string) {
 	s.t.Helper()
-	all, _, err := s.records.Rules.Alarms(s.t.Context(), 1, rule.AlarmFilter{Limit: 500})
+	rows, _, err := s.records.Rules.Alarms(s.t.Context(), 1, rule.AlarmFilter{Limit: 500})
 	relaytest.NoError(s.t, err)
-	slices.SortFunc(all, func(a, b rule.Owned[rule.Alarm]) int {
+	slices.SortFunc(rows, func(a, b rule.Owned[rule.Alarm]) int {
 		return cmp.Or(a.Of.RaisedAt.Compare(b.Of.RaisedAt), a.Of.ClearedAt.Compare(b.Of.ClearedAt))
 	})
-	for _, one := range all {
-		a := one.Of
+	for _, row := range rows {
+		a := row.Of
 		text := fmt.Sprintf("%g–", a.RaisedAt.Sub(base()).Seconds())
 		if a.State == rule.Cleared {
 			text += fmt.Sprintf("%g", a.ClearedAt.Sub(base()).Seconds())
 		}
-		out = append(out, text)
+		list = append(list, text)
 	}
-	return out
+	return list
 }
 
 // deliveries returns the deliveries of kind rule, oldest first.
 func (s *site) deliveries() []outbox.Delivery {
 	s.t.Helper()
-	all, _, err := s.records.Deliveries.List(s.t.Context(), outbox.Filter{Kind: outbox.KindRule, Limit: 500})
+	deliveries, _, err := s.records.Deliveries.List(s.t.Context(), outbox.Filter{Kind: outbox.KindRule, Limit: 500})
 	relaytest.NoError(s.t, err)
-	slices.Reverse(all)
-	return all
+	slices.Reverse(deliveries)
+	return deliveries
 }
 
-func (g *gateway) wants(what string, alarms []string, deliveries int) {
+func (g *gateway) wantAlarmsAndDeliveries(label string, alarms []string, deliveries int) {
 	g.t.Helper()
-	relaytest.Equal(g.t, what+": the alarms", g.alarms(), alarms)
-	relaytest.Equal(g.t, what+": the number of deliveries", len(g.deliveries()), deliveries)
+	relaytest.Equal(g.t, label+": the alarms", g.alarms(), alarms)
+	relaytest.Equal(g.t, label+": the number of deliveries", len(g.deliveries()), deliveries)
 }
 
-// faulty is a store whose changes fail before or after they were committed, as in a crash of the
+// faultyStore is a store with one change that fails before or after its commit, as in a crash of the
 // process.
-type faulty struct {
+type faultyStore struct {
 	*rule.Store
-	mu     sync.Mutex
-	calls  int
-	failAt int // which change fails, from 1; 0: none
-	after  bool
+	mu              sync.Mutex
+	calls           int
+	failAt          int // number of the change that fails, from 1; 0 for none
+	failAfterCommit bool
 }
 
-var errDied = errors.New("the process has died")
+var errCrash = errors.New("process crashed")
 
-// change calls a change of the store, which may fail.
-func (f *faulty) change(do func() error) error {
+// change runs a change of the store, or fails.
+func (f *faultyStore) change(do func() error) error {
 	f.mu.Lock()
 	f.calls++
-	fails := f.calls == f.failAt
+	failing := f.calls == f.failAt
 	f.mu.Unlock()
-	if fails && !f.after {
-		return errDied
+	if failing && !f.failAfterCommit {
+		return errCrash
 	}
 	if err := do(); err != nil {
 		return err
 	}
-	if fails {
-		return errDied
+	if failing {
+		return errCrash
 	}
 	return nil
 }
 
-func (f *faulty) Decide(ctx context.Context, acct relay.AccountID, pairs []rule.Pair, until time.Time, decide func([]rule.PairState) (rule.Decision, error)) (out []outbox.Delivery, err error) {
+func (f *faultyStore) Decide(ctx context.Context, acct relay.AccountID, pairs []rule.Pair, until time.Time, decide func([]rule.PairState) (rule.Decision, error)) (deliveries []outbox.Delivery, err error) {
 	err = f.change(func() (err error) {
-		out, err = f.Store.Decide(ctx, acct, pairs, until, decide)
+		deliveries, err = f.Store.Decide(ctx, acct, pairs, until, decide)
 		return err
 	})
-	return out, err
+	return deliveries, err
 }
 
-func (f *faulty) Collect(ctx context.Context, acct relay.AccountID, items []rule.Item) (full []rule.BatchRef, err error) {
+func (f *faultyStore) Collect(ctx context.Context, acct relay.AccountID, items []rule.Item) (full []rule.BatchRef, err error) {
 	err = f.change(func() (err error) {
 		full, err = f.Store.Collect(ctx, acct, items)
 		return err
@@ -230,10 +231,10 @@ func (f *faulty) Collect(ctx context.Context, acct relay.AccountID, items []rule
 	return full, err
 }
 
-func (f *faulty) TakeBatch(ctx context.Context, ref rule.BatchRef, b rule.Batch, now, until time.Time, send func([]rule.Occurrence) ([]outbox.Delivery, error)) (out []outbox.Delivery, more bool, err error) {
+func (f *faultyStore) TakeBatch(ctx context.Context, ref rule.BatchRef, batch rule.Batch, now, until time.Time, send func([]rule.Occurrence) ([]outbox.Delivery, error)) (deliveries []outbox.Delivery, hasMore bool, err error) {
 	err = f.change(func() (err error) {
-		out, more, err = f.Store.TakeBatch(ctx, ref, b, now, until, send)
+		deliveries, hasMore, err = f.Store.TakeBatch(ctx, ref, batch, now, until, send)
 		return err
 	})
-	return out, more, err
+	return deliveries, hasMore, err
 }

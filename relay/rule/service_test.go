@@ -21,21 +21,21 @@ import (
 func TestAFrameRaisesAnAlarmOnce(t *testing.T) {
 	g := newGateway(t)
 	g.create(rule.Rule{When: "values.t > 30", Clear: "values.t < 28"})
-	frames := []iot.Arrival{warm("a", 1, 20), warm("a", 2, 31), warm("b", 2, 10), warm("a", 3, 32), warm("a", 4, 27), warm("a", 5, 35)}
+	frames := []iot.Arrival{temperature("a", 1, 20), temperature("a", 2, 31), temperature("b", 2, 10), temperature("a", 3, 32), temperature("a", 4, 27), temperature("a", 5, 35)}
 	g.ingest(frames[0])
-	g.wants("cold", nil, 0)
+	g.wantAlarmsAndDeliveries("after a low temperature", nil, 0)
 	g.ingest(frames[1:3]...)
-	g.wants("hot", []string{"2–"}, 1)
+	g.wantAlarmsAndDeliveries("after a high temperature", []string{"2–"}, 1)
 	g.ingest(frames[3:]...)
-	g.wants("cold and hot again", []string{"2–4", "5–"}, 3)
+	g.wantAlarmsAndDeliveries("after a low and a high temperature", []string{"2–4", "5–"}, 3)
 	g.ingest(frames...)
 	g.site.gateway().ingest(frames...)
-	g.wants("all once more", []string{"2–4", "5–"}, 3)
-	if n := len(g.sent.all); n != 3 {
+	g.wantAlarmsAndDeliveries("after all frames again", []string{"2–4", "5–"}, 3)
+	if n := len(g.dispatcher.deliveries); n != 3 {
 		t.Fatalf("%d deliveries were dispatched, want 3", n)
 	}
 	for _, part := range []string{`"state":"raised"`, `"t":{"value":31,"units":"°C"}`} {
-		if body := string(g.sent.all[0].Request.Body); !strings.Contains(body, part) {
+		if body := string(g.dispatcher.deliveries[0].Request.Body); !strings.Contains(body, part) {
 			t.Errorf("the body lacks %s: %s", part, body)
 		}
 	}
@@ -44,45 +44,45 @@ func TestAFrameRaisesAnAlarmOnce(t *testing.T) {
 func TestAMutedAlarmRunsNoActions(t *testing.T) {
 	g := newGateway(t)
 	r := g.create(rule.Rule{When: "values.t > 30", Clear: "values.t < 28"})
-	other := g.site.gateway() // knows the mutes of the first
+	otherGateway := g.site.gateway() // reads the mutes of the first
 	mute := func(request rule.MuteRequest) {
 		t.Helper()
 		_, err := g.rules.Mute(t.Context(), 1, request, "Ann")
 		relaytest.NoError(t, err)
 	}
 	mute(rule.MuteRequest{RuleID: r, For: "1m"})
-	g.ingest(warm("a", 1, 31))
-	other.ingest(warm("a", 2, 20))
-	g.wants("while the rule is muted", []string{"1–2"}, 0)
-	all, _, err := g.rules.Alarms(t.Context(), 1, rule.AlarmFilter{})
+	g.ingest(temperature("a", 1, 31))
+	otherGateway.ingest(temperature("a", 2, 20))
+	g.wantAlarmsAndDeliveries("while the rule is muted", []string{"1–2"}, 0)
+	alarms, _, err := g.rules.Alarms(t.Context(), 1, rule.AlarmFilter{})
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the end of the mute, with the alarm", all[0].MutedUntil, base().Add(time.Minute))
+	relaytest.Equal(t, "the end of the mute of the alarm", alarms[0].MutedUntil, base().Add(time.Minute))
 	relaytest.NoError(t, g.rules.Unmute(t.Context(), 1, r, ""))
-	g.ingest(warm("a", 3, 31))
-	g.wants("after the mute was ended", []string{"1–2", "3–"}, 1)
-	mute(rule.MuteRequest{DeviceID: all[0].DeviceID, For: "1m"})
-	g.ingest(warm("a", 4, 20), warm("b", 5, 31))
-	g.wants("while one of two devices is muted", []string{"1–2", "3–4", "5–"}, 2)
+	g.ingest(temperature("a", 3, 31))
+	g.wantAlarmsAndDeliveries("after the mute was ended", []string{"1–2", "3–"}, 1)
+	mute(rule.MuteRequest{DeviceID: alarms[0].DeviceID, For: "1m"})
+	g.ingest(temperature("a", 4, 20), temperature("b", 5, 31))
+	g.wantAlarmsAndDeliveries("while one of two devices is muted", []string{"1–2", "3–4", "5–"}, 2)
 	g.clock.set(61)
-	g.ingest(warm("a", 62, 31))
-	g.wants("after the mute has ended", []string{"1–2", "3–4", "5–", "62–"}, 3)
-	all, _, err = g.rules.Alarms(t.Context(), 1, rule.AlarmFilter{})
+	g.ingest(temperature("a", 62, 31))
+	g.wantAlarmsAndDeliveries("after the mute has ended", []string{"1–2", "3–4", "5–", "62–"}, 3)
+	alarms, _, err = g.rules.Alarms(t.Context(), 1, rule.AlarmFilter{})
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "whether an alarm shows a mute that has ended", all[0].MutedUntil.IsZero(), true)
+	relaytest.Equal(t, "whether the alarm has no mute", alarms[0].MutedUntil.IsZero(), true)
 }
 
 func TestAMuteCoversTheTimeOfTheFrames(t *testing.T) {
 	const frame, mute, unmute = "frame", "mute", "unmute"
 	type step struct {
-		now     float64 // the clock, in seconds after the beginning
+		now     float64 // the clock, in seconds after base
 		action  string
-		at      float64 // of a frame
+		sentAt  float64 // the time of a frame
 		celsius float64
 	}
 	for _, tc := range []struct {
-		name  string
-		steps []step // a mute is for a minute
-		sent  []string
+		name   string
+		steps  []step // each mute lasts a minute
+		states []string
 	}{
 		{
 			"an alarm that was raised before the mute is cleared",
@@ -100,22 +100,22 @@ func TestAMuteCoversTheTimeOfTheFrames(t *testing.T) {
 			[]string{"cleared"},
 		},
 		{
-			"a frame of the time before the mute is processed during it",
+			"a frame from before the mute is processed during the mute",
 			[]step{{10, mute, 0, 0}, {30, frame, 5, 31}},
 			[]string{"raised"},
 		},
 		{
-			"a frame of the time of the mute is processed after it",
+			"a frame from the time of the mute is processed after the mute",
 			[]step{{10, mute, 0, 0}, {90, frame, 30, 31}},
 			nil,
 		},
 		{
-			"a frame is processed after the mute was ended, of the time before",
+			"a frame from before the end of the mute is processed after it",
 			[]step{{10, mute, 0, 0}, {40, unmute, 0, 0}, {45, frame, 30, 31}},
 			nil,
 		},
 		{
-			"a frame is of the time after the mute was ended",
+			"a frame is from the time after the mute was ended",
 			[]step{{10, mute, 0, 0}, {40, unmute, 0, 0}, {45, frame, 40, 31}},
 			[]string{"raised"},
 		},
@@ -133,12 +133,12 @@ func TestAMuteCoversTheTimeOfTheFrames(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			g := newGateway(t)
 			r := g.create(rule.Rule{When: "values.t > 30", Clear: "values.t < 28"})
-			for _, s := range tc.steps {
-				g.clock.set(s.now)
+			for _, current := range tc.steps {
+				g.clock.set(current.now)
 				relaytest.NoError(t, g.records.Rules.Sweep(t.Context(), g.clock.Now()))
-				switch s.action {
+				switch current.action {
 				case frame:
-					g.ingest(warm("a", s.at, s.celsius))
+					g.ingest(temperature("a", current.sentAt, current.celsius))
 				case mute:
 					_, err := g.rules.Mute(t.Context(), 1, rule.MuteRequest{RuleID: r, For: "1m"}, "Ann")
 					relaytest.NoError(t, err)
@@ -146,13 +146,13 @@ func TestAMuteCoversTheTimeOfTheFrames(t *testing.T) {
 					relaytest.NoError(t, g.rules.Unmute(t.Context(), 1, r, ""))
 				}
 			}
-			var sent []string
+			var states []string
 			for _, d := range g.deliveries() {
 				var body struct{ State string }
 				relaytest.NoError(t, json.Unmarshal(d.Request.Body, &body))
-				sent = append(sent, body.State)
+				states = append(states, body.State)
 			}
-			relaytest.Equal(t, "the states that were sent", sent, tc.sent)
+			relaytest.Equal(t, "the sent states", states, tc.states)
 		})
 	}
 }
@@ -171,7 +171,7 @@ func TestMutesAreChecked(t *testing.T) {
 		{"a rule of another account", 2, rule.MuteRequest{RuleID: r, For: "1h"}, "rule_id"},
 		{"an unknown device", 1, rule.MuteRequest{DeviceID: "none", For: "1h"}, "device_id"},
 		{"no time", 1, rule.MuteRequest{RuleID: r}, "for"},
-		{"a time that is not one", 1, rule.MuteRequest{RuleID: r, For: "soon"}, "for"},
+		{"a time that is not a duration", 1, rule.MuteRequest{RuleID: r, For: "soon"}, "for"},
 		{"a negative time", 1, rule.MuteRequest{RuleID: r, For: "-1h"}, "for"},
 		{"a time that is too long", 1, rule.MuteRequest{RuleID: r, For: "721h"}, "for"},
 	} {
@@ -183,102 +183,102 @@ func TestMutesAreChecked(t *testing.T) {
 	relaytest.Equal(t, "the kind of the error without a mute", relay.KindOf(g.rules.Unmute(t.Context(), 1, r, "")), relay.KindNotFound)
 }
 
-func TestARuleOfAnotherAccountLooksAtNothing(t *testing.T) {
+func TestARuleDoesNotEvaluateFramesOfAnotherAccount(t *testing.T) {
 	g := newGateway(t)
 	r := rule.Rule{Name: "Rule", Enabled: true, On: rule.OnReading, When: "values.t > 30", Actions: []rule.Action{{Action: rule.Email, Parameters: []string{"a@example.com"}}}}
 	_, _, err := g.rules.Create(t.Context(), 2, r)
 	relaytest.NoError(t, err)
-	g.ingest(warm("a", 1, 31))
-	g.wants("another account's frame", nil, 0)
+	g.ingest(temperature("a", 1, 31))
+	g.wantAlarmsAndDeliveries("another account's frame", nil, 0)
 }
 
-func TestAReplayIsEvaluatedOnlyWhenAsked(t *testing.T) {
+func TestAReplayIsEvaluatedOnlyOnRequest(t *testing.T) {
 	g := newGateway(t)
-	g.ingest(warm("a", 1, 31))
+	g.ingest(temperature("a", 1, 31))
 	g.create(rule.Rule{When: "values.t > 30"})
-	again := warm("a", 1, 31)
-	again.NoRules = true
-	g.ingest(again)
-	g.wants("a replay", nil, 0)
-	again.NoRules = false
-	g.ingest(again)
-	g.wants("a replay with rules", []string{"1–"}, 1)
+	replayed := temperature("a", 1, 31)
+	replayed.NoRules = true
+	g.ingest(replayed)
+	g.wantAlarmsAndDeliveries("a replay", nil, 0)
+	replayed.NoRules = false
+	g.ingest(replayed)
+	g.wantAlarmsAndDeliveries("a replay with rules", []string{"1–"}, 1)
 }
 
 func TestAChangeOfARuleTakesEffectAtOnce(t *testing.T) {
 	g := newGateway(t)
 	id := g.create(rule.Rule{When: "values.t > 30"})
-	g.ingest(warm("a", 1, 31))
+	g.ingest(temperature("a", 1, 31))
 	change := func(do func(*rule.Rule)) {
 		_, _, err := g.rules.Change(t.Context(), 1, id, func(r *rule.Rule) error { do(r); return nil })
 		relaytest.NoError(t, err)
 	}
 	g.clock.set(2)
 	change(func(r *rule.Rule) { r.Name = "Another" })
-	g.wants("a name", []string{"1–"}, 1)
+	g.wantAlarmsAndDeliveries("after a new name", []string{"1–"}, 1)
 	change(func(r *rule.Rule) { r.When = "values.t > 40" })
-	g.wants("a condition", []string{"1–2"}, 1)
-	g.ingest(warm("a", 3, 35))
-	g.wants("a frame between", []string{"1–2"}, 1)
+	g.wantAlarmsAndDeliveries("after a new condition", []string{"1–2"}, 1)
+	g.ingest(temperature("a", 3, 35))
+	g.wantAlarmsAndDeliveries("after a frame between the limits", []string{"1–2"}, 1)
 	change(func(r *rule.Rule) { r.When, r.Devices.Name = "values.t > 10", "a*" })
-	g.ingest(warm("a", 4, 35), warm("b", 4, 35))
-	g.wants("devices", []string{"1–2", "4–"}, 2)
+	g.ingest(temperature("a", 4, 35), temperature("b", 4, 35))
+	g.wantAlarmsAndDeliveries("after a new selection of devices", []string{"1–2", "4–"}, 2)
 	change(func(r *rule.Rule) { r.Enabled = false })
-	g.ingest(warm("a", 5, 1), warm("a", 6, 35))
-	g.wants("disabled", []string{"1–2", "4–4"}, 2)
+	g.ingest(temperature("a", 5, 1), temperature("a", 6, 35))
+	g.wantAlarmsAndDeliveries("after the rule was disabled", []string{"1–2", "4–4"}, 2)
 	relaytest.NoError(t, g.rules.Delete(t.Context(), 1, id))
-	g.ingest(warm("a", 7, 35))
-	g.wants("deleted", []string{"1–2", "4–4"}, 2)
+	g.ingest(temperature("a", 7, 35))
+	g.wantAlarmsAndDeliveries("after the rule was deleted", []string{"1–2", "4–4"}, 2)
 }
 
-func TestADeviceThatBecomesAnotherIsSelectedAnew(t *testing.T) {
+func TestARenamedDeviceIsSelectedByItsNewName(t *testing.T) {
 	g := newGateway(t)
 	g.create(rule.Rule{When: "values.t > 30", Devices: rule.Devices{Name: "Cold*"}})
-	g.ingest(warm("a", 1, 31))
+	g.ingest(temperature("a", 1, 31))
 	_, err := g.records.Devices.ChangeDevice(t.Context(), 1, g.device("a"), func(d *iot.Device) error { d.Name = "Cold room"; return nil })
 	relaytest.NoError(t, err)
-	g.ingest(warm("a", 2, 31))
-	g.wants("renamed", []string{"2–"}, 1)
+	g.ingest(temperature("a", 2, 31))
+	g.wantAlarmsAndDeliveries("after the device was renamed", []string{"2–"}, 1)
 }
 
 func TestForwardingAndPrevious(t *testing.T) {
 	g := newGateway(t)
 	g.create(rule.Rule{})
 	g.create(rule.Rule{When: "values.t - previous.t > 5"})
-	g.ingest(warm("a", 1, 20))
-	frames := []iot.Arrival{warm("a", 2, 22), warm("a", 3, 30), warm("a", 4, 31)}
+	g.ingest(temperature("a", 1, 20))
+	frames := []iot.Arrival{temperature("a", 2, 22), temperature("a", 3, 30), temperature("a", 4, 31)}
 	g.ingest(frames...)
-	g.wants("a leap", []string{"3–4"}, 4+2)
+	g.wantAlarmsAndDeliveries("after a rise of more than 5", []string{"3–4"}, 4+2)
 	g.site.gateway().ingest(frames...)
-	g.wants("after a crash", []string{"3–4"}, 4+2)
+	g.wantAlarmsAndDeliveries("after a crash", []string{"3–4"}, 4+2)
 }
 
 func TestEventsAreEvaluatedByTheirRules(t *testing.T) {
 	g := newGateway(t)
 	g.create(rule.Rule{On: rule.OnEvent, When: `event.type == "status" and event.battery < 20`})
-	low, high, joined := 10.0, 90.0, warm("a", 1, 50)
+	low, high, joined := 10.0, 90.0, temperature("a", 1, 50)
 	joined.Frame.Kind, joined.Frame.Object = decoders.Join, nil
-	status := func(at float64, battery *float64) iot.Arrival {
-		a := uplink("a", at, nil)
+	status := func(sentAt float64, battery *float64) iot.Arrival {
+		a := uplink("a", sentAt, nil)
 		a.Frame.Kind, a.Frame.Battery = decoders.Status, battery
 		return a
 	}
-	g.ingest(joined, warm("a", 2, 50), status(3, &low), warm("a", 4, 50), status(5, &high))
-	g.wants("a low battery", []string{"3–5"}, 2)
+	g.ingest(joined, temperature("a", 2, 50), status(3, &low), temperature("a", 4, 50), status(5, &high))
+	g.wantAlarmsAndDeliveries("after a low and a high battery", []string{"3–5"}, 2)
 }
 
 func TestFailuresOfAnExpressionAreCounted(t *testing.T) {
 	g := newGateway(t)
 	id := g.create(rule.Rule{When: `values.t > 30`})
-	g.ingest(uplink("a", 1, map[string]any{"t": "warm"}), warm("a", 2, 31))
-	g.wants("the frame after it", []string{"2–"}, 1)
+	g.ingest(uplink("a", 1, map[string]any{"t": "warm"}), temperature("a", 2, 31))
+	g.wantAlarmsAndDeliveries("after the next frame", []string{"2–"}, 1)
 	relaytest.Equal(t, "the failures in the statistics", g.rules.Stats().Failed, 1)
 	g.rules.SaveFailures(t.Context())
 	r, err := g.rules.Rule(t.Context(), 1, id)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the failures of the rule", r.Failures.Count, 1)
 	if !strings.Contains(r.Failures.Last, "when: line 1, column") {
-		t.Errorf("the reason of the last failure is %q", r.Failures.Last)
+		t.Errorf("last failure = %q, want one with line and column", r.Failures.Last)
 	}
 }
 
@@ -288,19 +288,19 @@ func TestAFrameHasSoManyActions(t *testing.T) {
 	for i := range 50 {
 		urls = append(urls, fmt.Sprint("https://example.com/", i))
 	}
-	var last string
+	var ruleID string
 	for range 3 {
-		last = g.create(rule.Rule{When: "values.t > 30", Actions: []rule.Action{{Action: rule.HTTPPost, Parameters: urls}}})
+		ruleID = g.create(rule.Rule{When: "values.t > 30", Actions: []rule.Action{{Action: rule.HTTPPost, Parameters: urls}}})
 	}
-	g.ingest(warm("a", 1, 31))
-	g.wants("a frame that three rules match", []string{"1–", "1–", "1–"}, 100)
-	g.ingest(warm("a", 2, 31), warm("a", 3, 30))
-	g.wants("the frame that clears the alarms", []string{"1–3", "1–3", "1–3"}, 200)
+	g.ingest(temperature("a", 1, 31))
+	g.wantAlarmsAndDeliveries("after a frame that three rules match", []string{"1–", "1–", "1–"}, 100)
+	g.ingest(temperature("a", 2, 31), temperature("a", 3, 30))
+	g.wantAlarmsAndDeliveries("after the frame that clears the alarms", []string{"1–3", "1–3", "1–3"}, 200)
 	relaytest.Equal(t, "the omitted actions in the statistics", g.rules.Stats().Omitted, 100)
 	g.rules.SaveFailures(t.Context())
-	r := relaytest.Must(g.rules.Rule(t.Context(), 1, last))(t)
+	r := relaytest.Must(g.rules.Rule(t.Context(), 1, ruleID))(t)
 	if r.Failures.Count == 0 || !strings.Contains(r.Failures.Last, "more than 100 for one frame") {
-		t.Errorf("the failures of the rule are %+v", r.Failures)
+		t.Errorf("failures of the rule = %+v, want omitted actions", r.Failures)
 	}
 }
 
@@ -310,125 +310,125 @@ func TestAnAccountHasSoManyActionsInAMinute(t *testing.T) {
 	g.rules, err = rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Deliveries: g.sender()}, rule.Options{Now: g.clock.Now, ActionsPerMinute: 3})
 	relaytest.NoError(t, err)
 	g.create(rule.Rule{When: "values.t > 30", Repeat: rule.Repeat{Always: true}})
-	for at := range 6 {
-		g.ingest(warm("a", float64(at+1), 31))
+	for i := range 6 {
+		g.ingest(temperature("a", float64(i+1), 31))
 	}
-	g.wants("six frames", []string{"1–"}, 3)
-	g.ingest(warm("a", 7, 1))
-	g.wants("the frame that clears the alarm", []string{"1–7"}, 3)
+	g.wantAlarmsAndDeliveries("after six frames", []string{"1–"}, 3)
+	g.ingest(temperature("a", 7, 1))
+	g.wantAlarmsAndDeliveries("after the frame that clears the alarm", []string{"1–7"}, 3)
 	g.clock.set(61)
-	g.ingest(warm("a", 60, 31))
-	g.wants("the next minute", []string{"1–7", "60–"}, 4)
+	g.ingest(temperature("a", 60, 31))
+	g.wantAlarmsAndDeliveries("in the next minute", []string{"1–7", "60–"}, 4)
 	relaytest.Equal(t, "the omitted actions in the statistics", g.rules.Stats().Omitted, 4)
 }
 
-func TestAConditionThatHeldLongEnoughRaisesAnAlarm(t *testing.T) {
+func TestAConditionThatHoldsForItsTimeRaisesAnAlarm(t *testing.T) {
 	g := newGateway(t)
 	g.create(rule.Rule{When: "values.t > 30", For: time.Minute})
-	g.ingest(warm("a", 1, 31), warm("b", 1, 31))
-	g.ingest(warm("b", 30, 20))
+	g.ingest(temperature("a", 1, 31), temperature("b", 1, 31))
+	g.ingest(temperature("b", 30, 20))
 	g.clock.set(61)
 	relaytest.NoError(t, g.rules.Tick(t.Context()))
-	g.wants("within the grace", nil, 0)
+	g.wantAlarmsAndDeliveries("within the grace period", nil, 0)
 	g.clock.set(64)
 	relaytest.NoError(t, g.rules.Tick(t.Context()), g.site.gateway().rules.Tick(t.Context()))
-	g.wants("a minute later", []string{"61–"}, 1)
+	g.wantAlarmsAndDeliveries("after the grace period", []string{"61–"}, 1)
 	for _, d := range g.deliveries() {
 		if !strings.Contains(string(d.Request.Body), `"t":{"value":31`) {
 			t.Errorf("the body lacks the reading: %s", d.Request.Body)
 		}
 	}
-	g.ingest(warm("a", 70, 1))
-	g.wants("cleared", []string{"61–70"}, 2)
+	g.ingest(temperature("a", 70, 1))
+	g.wantAlarmsAndDeliveries("after a frame without the condition", []string{"61–70"}, 2)
 }
 
 func TestSilence(t *testing.T) {
 	g := newGateway(t)
-	g.ingest(warm("a", 0, 1), warm("b", 0, 1))
+	g.ingest(temperature("a", 0, 1), temperature("b", 0, 1))
 	relaytest.NoError(t, g.records.Devices.CreateDevice(t.Context(), 1, iot.Device{ID: "never", Identifier: "never", CreatedAt: base()}, nil))
 	g.create(rule.Rule{On: rule.OnSilent, SilentFor: time.Minute, Devices: rule.Devices{Name: "*"}})
-	tick := func(at float64) {
-		g.clock.set(at)
+	tick := func(now float64) {
+		g.clock.set(now)
 		relaytest.NoError(t, g.rules.Tick(t.Context()))
 	}
 	tick(5)
 	tick(59)
-	g.wants("early", nil, 0)
-	g.ingest(warm("b", 40, 1))
+	g.wantAlarmsAndDeliveries("before a minute of silence", nil, 0)
+	g.ingest(temperature("b", 40, 1))
 	tick(61)
-	g.wants("a minute after the last frame, or the creation", []string{"60–", "60–"}, 2)
+	g.wantAlarmsAndDeliveries("a minute after the last frame or the creation", []string{"60–", "60–"}, 2)
 	tick(75)
 	tick(99)
-	g.wants("b is silent later", []string{"60–", "60–"}, 2)
-	g.ingest(warm("c", 99, 1))
+	g.wantAlarmsAndDeliveries("before a minute of silence of b", []string{"60–", "60–"}, 2)
+	g.ingest(temperature("c", 99, 1))
 	tick(101)
-	g.wants("b", []string{"60–", "60–", "100–"}, 3)
-	told := uplink("a", 105, nil)
-	told.Frame.Kind = decoders.TxAck
-	g.ingest(told)
-	g.wants("a gateway says that it has sent something", []string{"60–", "60–", "100–"}, 3)
-	g.ingest(warm("a", 110, 1))
-	g.wants("a is heard", []string{"60–", "60–110", "100–"}, 4)
+	g.wantAlarmsAndDeliveries("after a minute of silence of b", []string{"60–", "60–", "100–"}, 3)
+	txAck := uplink("a", 105, nil)
+	txAck.Frame.Kind = decoders.TxAck
+	g.ingest(txAck)
+	g.wantAlarmsAndDeliveries("after a downlink was sent", []string{"60–", "60–", "100–"}, 3)
+	g.ingest(temperature("a", 110, 1))
+	g.wantAlarmsAndDeliveries("after a frame of a", []string{"60–", "60–110", "100–"}, 4)
 	tick(160)
-	g.wants("c, that came after the rule", []string{"60–", "60–110", "100–", "159–"}, 5)
+	g.wantAlarmsAndDeliveries("after silence of c, which is newer than the rule", []string{"60–", "60–110", "100–", "159–"}, 5)
 	tick(171)
-	g.wants("a again", []string{"60–", "60–110", "100–", "159–", "170–"}, 6)
+	g.wantAlarmsAndDeliveries("after silence of a again", []string{"60–", "60–110", "100–", "159–", "170–"}, 6)
 }
 
-func TestNothingIsDecidedByTheClockWhileBehind(t *testing.T) {
+func TestNoSilenceIsRaisedWhileFramesAreBehind(t *testing.T) {
 	g := newGateway(t)
-	behind := true
+	framesBehind := true
 	var err error
-	g.rules, err = rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Deliveries: g.sender(), Behind: func() bool { return behind }}, rule.Options{Now: g.clock.Now})
+	g.rules, err = rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Deliveries: g.sender(), Behind: func() bool { return framesBehind }}, rule.Options{Now: g.clock.Now})
 	relaytest.NoError(t, err)
-	g.ingest(warm("a", 0, 1))
+	g.ingest(temperature("a", 0, 1))
 	g.create(rule.Rule{On: rule.OnSilent, SilentFor: time.Minute})
 	for _, now := range []float64{5, 70} {
 		g.clock.set(now)
 		relaytest.NoError(t, g.rules.Tick(t.Context()))
 	}
-	g.wants("behind", nil, 0)
-	behind = false
+	g.wantAlarmsAndDeliveries("while frames are behind", nil, 0)
+	framesBehind = false
 	relaytest.NoError(t, g.rules.Tick(t.Context()))
-	g.wants("no longer", []string{"60–"}, 1)
+	g.wantAlarmsAndDeliveries("after frames have caught up", []string{"60–"}, 1)
 }
 
 func TestBatches(t *testing.T) {
 	g := newGateway(t)
 	g.create(rule.Rule{Batch: rule.Batch{Count: 3, Every: time.Minute}})
 	for n := range 7 {
-		g.ingest(warm("a", float64(n), float64(n)))
-		g.ingest(warm("a", float64(n), float64(n))) // once more, as after a crash
+		g.ingest(temperature("a", float64(n), float64(n)))
+		g.ingest(temperature("a", float64(n), float64(n))) // repeated as after a crash
 	}
-	g.wants("two are full", nil, 2)
+	g.wantAlarmsAndDeliveries("after two full batches", nil, 2)
 	g.clock.set(30)
 	relaytest.NoError(t, g.rules.Tick(t.Context()))
-	g.wants("the third waits", nil, 2)
+	g.wantAlarmsAndDeliveries("while the third batch waits", nil, 2)
 	g.clock.set(61)
 	relaytest.NoError(t, g.rules.Tick(t.Context()))
-	g.wants("a minute later", nil, 3)
+	g.wantAlarmsAndDeliveries("after a minute", nil, 3)
 	for i, want := range []int{3, 3, 1} {
 		if body := string(g.deliveries()[i].Request.Body); strings.Count(body, `"state":"forwarded"`) != want {
-			t.Errorf("request %d: %s", i, body)
+			t.Errorf("request %d: want %d frames: %s", i, want, body)
 		}
 	}
 }
 
-// A batch beyond the account's limit of the minute is sent in a later minute.
+// A batch beyond the account's limit per minute is sent in a later minute.
 func TestBatchesBeyondTheLimitOfAMinuteAreSentLater(t *testing.T) {
 	g := newGateway(t)
 	g.rules = relaytest.Must(rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Deliveries: g.sender()}, rule.Options{Now: g.clock.Now, ActionsPerMinute: 1}))(t)
 	g.create(rule.Rule{Batch: rule.Batch{Count: 2, Every: time.Second}})
 	for n := range 4 {
-		g.ingest(warm("a", float64(n), float64(n)))
+		g.ingest(temperature("a", float64(n), float64(n)))
 	}
-	g.wants("in the first minute", nil, 1)
+	g.wantAlarmsAndDeliveries("in the first minute", nil, 1)
 	g.clock.set(2)
 	relaytest.NoError(t, g.rules.Tick(t.Context()))
-	g.wants("when the second one is due", nil, 1)
+	g.wantAlarmsAndDeliveries("when the second batch is due", nil, 1)
 	g.clock.set(61)
 	relaytest.NoError(t, g.rules.Tick(t.Context()))
-	g.wants("in the next minute", nil, 2)
+	g.wantAlarmsAndDeliveries("in the next minute", nil, 2)
 	for i, d := range g.deliveries() {
 		if frames := strings.Count(string(d.Request.Body), `"state":"forwarded"`); frames != 2 {
 			t.Errorf("request %d has %d frames, want 2: %s", i, frames, d.Request.Body)
@@ -438,73 +438,73 @@ func TestBatchesBeyondTheLimitOfAMinuteAreSentLater(t *testing.T) {
 }
 
 // Many due batches of an account at its limit do not delay the batch of another account.
-func TestBatchesAtTheLimitDoNotHideThoseOfOthers(t *testing.T) {
+func TestBatchesAtTheLimitDoNotDelayOtherAccounts(t *testing.T) {
 	g := newGateway(t)
 	g.rules = relaytest.Must(rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Deliveries: g.sender()}, rule.Options{Now: g.clock.Now, ActionsPerMinute: 1}))(t)
 	for range 110 {
 		g.create(rule.Rule{Batch: rule.Batch{Count: 2, Every: time.Second}})
 	}
-	other := rule.Rule{
+	otherRule := rule.Rule{
 		Name: "Other", Enabled: true, On: rule.OnReading, Batch: rule.Batch{Count: 2, Every: 2 * time.Second},
 		Actions: []rule.Action{{Action: rule.HTTPPost, Parameters: []string{"https://example.com/"}}},
 	}
-	_, _, err := g.rules.Create(t.Context(), 2, other)
+	_, _, err := g.rules.Create(t.Context(), 2, otherRule)
 	relaytest.NoError(t, err)
-	theirs := warm("b", 0, 1)
-	theirs.Account = 2
-	g.ingest(warm("a", 0, 1), theirs)
+	otherFrame := temperature("b", 0, 1)
+	otherFrame.Account = 2
+	g.ingest(temperature("a", 0, 1), otherFrame)
 	g.clock.set(3)
 	relaytest.NoError(t, g.rules.Tick(t.Context()))
-	g.wants("when all are due", nil, 2)
+	g.wantAlarmsAndDeliveries("when all batches are due", nil, 2)
 }
 
-// TestACrashBetweenAnyTwoSteps lets every change of the store fail in turn, before and after it was
-// committed, and then processes the frames again with empty caches.
+// TestACrashBetweenAnyTwoSteps makes each change of the store fail in turn, before or after its
+// commit. It then processes the frames again with empty caches.
 func TestACrashBetweenAnyTwoSteps(t *testing.T) {
-	run := func(t *testing.T, failAt int, after bool) (changes int, died bool) {
+	run := func(t *testing.T, failAt int, afterCommit bool) (changes int, crashed bool) {
 		g := newGateway(t)
 		g.create(rule.Rule{When: "values.t > 30", Repeat: rule.Repeat{Always: true}})
 		g.create(rule.Rule{})
 		g.create(rule.Rule{Batch: rule.Batch{Count: 2}})
 		batches := [][]iot.Arrival{
-			{warm("a", 1, 31), warm("b", 1, 10), warm("a", 2, 32)}, {warm("a", 3, 1), warm("b", 3, 50)}, {warm("a", 4, 40), warm("b", 4, 1)},
+			{temperature("a", 1, 31), temperature("b", 1, 10), temperature("a", 2, 32)}, {temperature("a", 3, 1), temperature("b", 3, 50)}, {temperature("a", 4, 40), temperature("b", 4, 1)},
 		}
-		g.store.failAt, g.store.after = failAt, after
+		g.store.failAt, g.store.failAfterCommit = failAt, afterCommit
 		for i := 0; i < len(batches); i++ {
 			if _, err := g.iot.Ingest(t.Context(), batches[i]); err != nil {
-				changes, died = g.store.calls, true
+				changes, crashed = g.store.calls, true
 				g = g.site.gateway()
-				i = max(-1, i-2) // the checkpoint is behind
+				i = max(-1, i-2) // the checkpoint is two batches old
 			}
 		}
 		relaytest.NoError(t, g.rules.Tick(t.Context()))
-		// 2 alarms of a, one of b; 7 frames forwarded; 3 batches of 2.
-		g.wants("in the end", []string{"1–3", "3–4", "4–"}, 3+2+1+7+3)
-		return max(changes, g.store.calls), died
+		// Three raised and two cleared alarms, one repeat, seven forwarded frames, three batches.
+		g.wantAlarmsAndDeliveries("at the end", []string{"1–3", "3–4", "4–"}, 3+2+1+7+3)
+		return max(changes, g.store.calls), crashed
 	}
-	for _, after := range []bool{false, true} {
-		for failAt, died := 1, true; died; failAt++ {
-			t.Run(fmt.Sprintf("change %d, after %v", failAt, after), func(t *testing.T) { _, died = run(t, failAt, after) })
+	for _, afterCommit := range []bool{false, true} {
+		for failAt, crashed := 1, true; crashed; failAt++ {
+			t.Run(fmt.Sprintf("change %d, after %v", failAt, afterCommit), func(t *testing.T) { _, crashed = run(t, failAt, afterCommit) })
 			if failAt > 50 {
-				t.Fatal("there is no end")
+				t.Fatal("a change fails in each of 50 runs")
 			}
 		}
 	}
 }
 
-// TestTwoGatewaysEvaluateTheSameFrames evaluates every frame on both gateways concurrently, on each
+// TestTwoGatewaysEvaluateTheSameFrames evaluates each frame on two gateways concurrently, on each
 // engine.
 func TestTwoGatewaysEvaluateTheSameFrames(t *testing.T) {
 	t.Run("on SQLite", func(t *testing.T) {
-		twoGateways(t, newSite(t, func(now func() time.Time) *recordstest.Records { return recordstest.OpenAt(t, now) }))
+		testTwoGateways(t, newSite(t, func(now func() time.Time) *recordstest.Records { return recordstest.OpenAt(t, now) }))
 	})
 	t.Run("on PostgreSQL", func(t *testing.T) {
 		url := dbtest.Shared(t).NewDatabase(t)
-		twoGateways(t, newSite(t, func(func() time.Time) *recordstest.Records { return recordstest.OpenURL(t, url) }))
+		testTwoGateways(t, newSite(t, func(func() time.Time) *recordstest.Records { return recordstest.OpenURL(t, url) }))
 	})
 }
 
-func twoGateways(t *testing.T, s *site) {
+func testTwoGateways(t *testing.T, s *site) {
 	a, b := s.gateway(), s.gateway()
 	a.create(rule.Rule{When: "values.t > 30"})
 	a.create(rule.Rule{})
@@ -514,17 +514,17 @@ func twoGateways(t *testing.T, s *site) {
 	for n := range rounds {
 		var frames []iot.Arrival
 		for d := range devices {
-			frames = append(frames, warm(fmt.Sprint("dev", d), float64(n), float64(20+20*(n%2))))
+			frames = append(frames, temperature(fmt.Sprint("dev", d), float64(n), float64(20+20*(n%2))))
 		}
-		var all sync.WaitGroup
+		var wg sync.WaitGroup
 		for _, g := range []*gateway{a, b} {
-			all.Go(func() {
+			wg.Go(func() {
 				if _, err := g.iot.Ingest(t.Context(), slices.Clone(frames)); err != nil {
 					t.Error(err)
 				}
 			})
 		}
-		all.Wait()
+		wg.Wait()
 		if n%2 == 1 {
 			for range devices {
 				want = append(want, fmt.Sprintf("%d–%d", n, n+1))
@@ -535,9 +535,9 @@ func twoGateways(t *testing.T, s *site) {
 		want[len(want)-1-i] = fmt.Sprintf("%d–", rounds-1)
 	}
 	const raised, cleared = devices * rounds / 2, devices * (rounds/2 - 1)
-	a.wants("in the end", want, raised+cleared+rounds*devices+rounds*devices/5)
+	a.wantAlarmsAndDeliveries("at the end", want, raised+cleared+rounds*devices+rounds*devices/5)
 	ids := make(map[string]bool)
-	for _, d := range s.sent.all {
+	for _, d := range s.dispatcher.deliveries {
 		if ids[d.ID] {
 			t.Errorf("%s was dispatched twice", d.ID)
 		}
@@ -548,7 +548,7 @@ func twoGateways(t *testing.T, s *site) {
 func TestTry(t *testing.T) {
 	g := newGateway(t)
 	for n, celsius := range []float64{20, 31, 32, 20, 35} {
-		g.ingest(warm("a", float64(n), celsius))
+		g.ingest(temperature("a", float64(n), celsius))
 	}
 	id := g.create(rule.Rule{When: "values.t > 30"})
 	results, err := g.rules.Try(t.Context(), 1, rule.Trial{RuleID: id, DeviceID: g.device("a"), Last: 4})
@@ -558,13 +558,13 @@ func TestTry(t *testing.T) {
 		got = append(got, fmt.Sprintf("%g %s %v %d", r.Time.Sub(base()).Seconds(), r.State, r.Matched, len(r.Requests)))
 	}
 	relaytest.Equal(t, "the trial", got, []string{"1 raised true 1", "2  true 0", "3 cleared false 1", "4 raised true 1"})
-	g.wants("nothing is saved", nil, 0)
+	g.wantAlarmsAndDeliveries("after the trial", nil, 0)
 	if _, err := g.rules.Try(t.Context(), 1, rule.Trial{RuleID: "none", DeviceID: g.device("a")}); relay.KindOf(err) != relay.KindNotFound {
-		t.Errorf("no such rule: %v", err)
+		t.Errorf("a trial of an unknown rule: %v, want not found", err)
 	}
-	for _, last := range []int{-1, 101} {
-		_, err := g.rules.Try(t.Context(), 1, rule.Trial{RuleID: id, DeviceID: g.device("a"), Last: last})
-		relaytest.Equal(t, fmt.Sprintf("the kind of the error for %d frames", last), relay.KindOf(err), relay.KindInvalid)
+	for _, count := range []int{-1, 101} {
+		_, err := g.rules.Try(t.Context(), 1, rule.Trial{RuleID: id, DeviceID: g.device("a"), Last: count})
+		relaytest.Equal(t, fmt.Sprintf("the kind of the error for %d frames", count), relay.KindOf(err), relay.KindInvalid)
 	}
 	silent := rule.Rule{Name: "x", On: rule.OnSilent, SilentFor: time.Minute, Actions: []rule.Action{{Action: rule.Email, Parameters: []string{"a@example.com"}}}}
 	g.clock.set(100)
@@ -573,49 +573,49 @@ func TestTry(t *testing.T) {
 	if len(results) != 6 {
 		t.Fatalf("%d results of the trial of silence, want 6", len(results))
 	}
-	relaytest.Equal(t, "the state at the end", results[5].State, rule.Raised)
-	relaytest.Equal(t, "the time at the end", results[5].Time, base().Add(64*time.Second))
-	g.wants("nothing is saved", nil, 0)
+	relaytest.Equal(t, "the state of the last result", results[5].State, rule.Raised)
+	relaytest.Equal(t, "the time of the last result", results[5].Time, base().Add(64*time.Second))
+	g.wantAlarmsAndDeliveries("after the trial of silence", nil, 0)
 }
 
 func TestWarningsAndLimits(t *testing.T) {
 	g := newGateway(t)
 	r := rule.Rule{Name: "x", On: rule.OnReading, When: "values.t > 30 and values.temprature > 3", Actions: []rule.Action{{Action: rule.Email, Parameters: []string{"a@example.com"}}}}
-	made, warnings, err := g.rules.Create(t.Context(), 1, r)
+	created, warnings, err := g.rules.Create(t.Context(), 1, r)
 	relaytest.NoError(t, err)
 	if len(warnings) != 1 || !strings.Contains(warnings[0], `"temprature"`) {
 		t.Errorf("the warnings are %q, want one about temprature", warnings)
 	}
-	if made.ID == "" {
+	if created.ID == "" {
 		t.Error("the rule has no id")
 	}
 	unknown := r
 	unknown.When, unknown.Devices.DecoderID = "", "none"
 	_, warnings, err = g.rules.Create(t.Context(), 1, unknown)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the warnings of a rule of an unknown decoder", warnings, []string{`There is no decoder "none": the rule has no devices.`})
-	g.ingest(warm("a", 1, 20))
+	relaytest.Equal(t, "the warnings of a rule for an unknown decoder", warnings, []string{`There is no decoder "none": the rule has no devices.`})
+	g.ingest(temperature("a", 1, 20))
 	unknown.Devices = rule.Devices{LocationID: "nowhere", IDs: []string{g.device("a"), "none"}}
 	_, warnings, err = g.rules.Create(t.Context(), 1, unknown)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the warnings of a rule of an unknown location and device", warnings, []string{
+	relaytest.Equal(t, "the warnings of a rule for an unknown location and device", warnings, []string{
 		`There is no location "nowhere": the rule has no devices.`, `There is no device "none".`,
 	})
-	small, err := rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Deliveries: g.sender(), CheckURL: func(string) error { return fmt.Errorf("a private address") }}, rule.Options{MaxRules: 1})
+	limited, err := rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Deliveries: g.sender(), CheckURL: func(string) error { return fmt.Errorf("a private address") }}, rule.Options{MaxRules: 1})
 	relaytest.NoError(t, err)
-	if _, _, err := small.Create(t.Context(), 1, r); relay.KindOf(err) != relay.KindInvalid {
-		t.Errorf("too many: %v", err)
+	if _, _, err := limited.Create(t.Context(), 1, r); relay.KindOf(err) != relay.KindInvalid {
+		t.Errorf("a second rule: %v, want kind invalid", err)
 	}
 	r.Actions = []rule.Action{{Action: rule.HTTPPost, Parameters: []string{"http://10.0.0.1/"}}}
-	if _, _, err := small.Create(t.Context(), 1, r); relay.FieldsOf(err)["actions[0].parameters[0]"] == nil {
-		t.Errorf("an address that is refused: %v", err)
+	if _, _, err := limited.Create(t.Context(), 1, r); relay.FieldsOf(err)["actions[0].parameters[0]"] == nil {
+		t.Errorf("a private address: %v, want a problem of its parameter", err)
 	}
 	if _, _, err := g.rules.Alarms(t.Context(), 1, rule.AlarmFilter{State: "open"}); relay.KindOf(err) != relay.KindInvalid {
-		t.Errorf("a filter by an unknown state: %v", err)
+		t.Errorf("a filter by an unknown state: %v, want kind invalid", err)
 	}
 }
 
-// acknowledgement is the part of an alarm that Acknowledge sets.
+// acknowledgement has the fields of an alarm that Acknowledge sets.
 type acknowledgement struct {
 	By, Note string
 	At       time.Time
@@ -628,22 +628,22 @@ func acknowledgementOf(a rule.Alarm) acknowledgement {
 func TestAnAlarmIsAcknowledged(t *testing.T) {
 	g := newGateway(t)
 	g.create(rule.Rule{When: "values.t > 30"})
-	g.ingest(warm("a", 1, 31))
-	all, _, err := g.rules.Alarms(t.Context(), 1, rule.AlarmFilter{})
+	g.ingest(temperature("a", 1, 31))
+	alarms, _, err := g.rules.Alarms(t.Context(), 1, rule.AlarmFilter{})
 	relaytest.NoError(t, err)
 	g.clock.set(5)
-	a, err := g.rules.Acknowledge(t.Context(), 1, all[0].ID, "Ann", "seen")
+	a, err := g.rules.Acknowledge(t.Context(), 1, alarms[0].ID, "Ann", "seen")
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the acknowledgement", acknowledgementOf(a), acknowledgement{"Ann", "seen", base().Add(5 * time.Second)})
 	g.clock.set(9)
-	a, err = g.rules.Acknowledge(t.Context(), 1, all[0].ID, "Bob", "repaired")
+	a, err = g.rules.Acknowledge(t.Context(), 1, alarms[0].ID, "Bob", "repaired")
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the note, changed later", a.Note, "repaired")
+	relaytest.Equal(t, "the note after the second acknowledgement", a.Note, "repaired")
 	relaytest.Equal(t, "the time of the first acknowledgement", a.AcknowledgedAt, base().Add(5*time.Second))
-	if _, err := g.rules.Acknowledge(t.Context(), 2, all[0].ID, "Eve", ""); relay.KindOf(err) != relay.KindNotFound {
-		t.Errorf("another account: %v", err)
+	if _, err := g.rules.Acknowledge(t.Context(), 2, alarms[0].ID, "Eve", ""); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("an alarm of another account: %v, want not found", err)
 	}
-	if _, err := g.rules.Acknowledge(t.Context(), 1, all[0].ID, "Ann", strings.Repeat("x", 5000)); relay.KindOf(err) != relay.KindInvalid {
-		t.Errorf("a long note: %v", err)
+	if _, err := g.rules.Acknowledge(t.Context(), 1, alarms[0].ID, "Ann", strings.Repeat("x", 5000)); relay.KindOf(err) != relay.KindInvalid {
+		t.Errorf("a note that is too long: %v, want kind invalid", err)
 	}
 }

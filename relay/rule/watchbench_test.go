@@ -10,17 +10,17 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-// BenchmarkLeaseWatches leases 500 due watches of a million, and moves them.
+// BenchmarkLeaseWatches leases the 500 due ones of a million watches and moves them.
 func BenchmarkLeaseWatches(b *testing.B) {
 	bench := func(b *testing.B, url string) {
 		database := dbtest.Open(b, db.Options{URL: url})
 		const watched, step, silent = 1_000_000, 10_000, 500
-		for first := 0; first < watched; first += step {
+		for start := 0; start < watched; start += step {
 			rows := db.NewBatch("account, device, due")
-			for i := first; i < first+step; i++ {
-				due := at(float64(1_000_000 + i))
+			for i := start; i < start+step; i++ {
+				due := atSecond(float64(1_000_000 + i))
 				if i%(watched/silent) == 0 {
-					due = at(1)
+					due = atSecond(1)
 				}
 				rows.Add(1, fmt.Sprintf("d%07d", i), due)
 			}
@@ -33,15 +33,15 @@ func BenchmarkLeaseWatches(b *testing.B) {
 		}
 		s := rule.NewStore(database)
 		for b.Loop() {
-			leased := at(500_000)
-			due, err := s.LeaseWatches(b.Context(), at(2), leased, silent)
+			leasedUntil := atSecond(500_000)
+			due, err := s.LeaseWatches(b.Context(), atSecond(2), leasedUntil, silent)
 			if err != nil || len(due) != silent {
 				b.Fatalf("%d devices, error %v", len(due), err)
 			}
 			for i := range due {
-				due[i].Due = at(1)
+				due[i].Due = atSecond(1)
 			}
-			if err := s.MoveWatches(b.Context(), leased, due); err != nil {
+			if err := s.MoveWatches(b.Context(), leasedUntil, due); err != nil {
 				b.Fatal(err)
 			}
 		}
