@@ -21,8 +21,8 @@ const (
 type Settings struct {
 	// Zone is the time zone of expressions, of %time and of texts; nil means UTC.
 	Zone       *time.Location
-	MailDomain string // of the message ids of mails
-	PublicURL  string // the base of the links of http_post; empty means no links
+	MailDomain string // domain of the message IDs of mails
+	PublicURL  string // base URL of the links in bodies of http_post; empty means no links
 	// Now is the time of creation of deliveries; nil means Options.Now.
 	Now func() time.Time
 }
@@ -30,22 +30,22 @@ type Settings struct {
 // actions are the compiled actions of a rule. They are read-only.
 type actions struct {
 	actions []action
-	// named has the keys of readings that the rule's conditions examine, sorted.
-	named []string
+	// conditionKeys has the sorted keys of the readings that the rule's conditions examine.
+	conditionKeys []string
 }
 
 type action struct {
 	declared Action
-	body     *condition.Body      // nil for the usual body
-	urls     []*template.Template // of http_post and http_get, by parameter
+	body     *condition.Body      // nil for the default body
+	urls     []*template.Template // URLs of http_post and http_get, by parameter
 }
 
 // compileActions checks and compiles the actions of a rule. It returns relay.KindInvalid with the
-// invalid fields, such as actions[0].parameters[1]; problems of a body have the line and the
+// invalid fields, such as actions[0].parameters[1]. Problems of a body have the line and the
 // column.
-func compileActions(r *Rule, named []string) (*actions, error) {
+func compileActions(r *Rule, conditionKeys []string) (*actions, error) {
 	p := relay.Problems{}
-	compiled := &actions{actions: make([]action, len(r.Actions)), named: named}
+	compiled := &actions{actions: make([]action, len(r.Actions)), conditionKeys: conditionKeys}
 	for i, a := range r.Actions {
 		c := &compiled.actions[i]
 		c.declared = a
@@ -90,7 +90,7 @@ func compileActions(r *Rule, named []string) (*actions, error) {
 	return compiled, p.Err()
 }
 
-// addParameter checks a parameter, and compiles it if it is a URL.
+// addParameter checks a parameter and compiles it if it is a URL.
 func (a *action) addParameter(parameter string) error {
 	switch a.declared.Action {
 	case Email:
@@ -112,7 +112,7 @@ func (a *action) addParameter(parameter string) error {
 	return t.Check()
 }
 
-// checkURLs calls check for the URLs of the actions, with samples instead of placeholders.
+// checkURLs calls check for the URLs of the actions with sample values for the placeholders.
 func (a *actions) checkURLs(check func(string) error) error {
 	p := relay.Problems{}
 	for i, act := range a.actions {

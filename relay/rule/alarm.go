@@ -26,7 +26,7 @@ const selectAlarm = `
 		FROM alarm
 		WHERE account = $1 AND id = $2`
 
-// documentOf returns the fields of an alarm that have no column.
+// documentOf returns an alarm with only the fields that have no column.
 func documentOf(a Alarm) Alarm {
 	return Alarm{Readings: a.Readings, AcknowledgedAt: a.AcknowledgedAt, AcknowledgedBy: a.AcknowledgedBy, Note: a.Note}
 }
@@ -38,7 +38,7 @@ func alarmFields(a *Alarm) []any {
 	}
 }
 
-// Alarm loads an alarm; relay.KindNotFound if there is none.
+// Alarm loads an alarm, or returns relay.KindNotFound if there is none.
 func (s *Store) Alarm(ctx context.Context, acct relay.AccountID, id string) (Alarm, error) {
 	return db.One(ctx, s.db, "alarm "+id, selectAlarm, alarmFields, acct, id)
 }
@@ -69,8 +69,8 @@ func (s *Store) AlarmsOfRecord(ctx context.Context, acct relay.AccountID, device
 	return db.List(ctx, s.db, "alarms of a frame", query, alarmFields, acct, deviceID, record)
 }
 
-// Alarms lists alarms of an account, 0 for all accounts, newest first, and the cursor of the next
-// page, empty on the last one.
+// Alarms lists alarms of an account, 0 for all accounts, newest first. It also returns the cursor of
+// the next page, which is empty on the last page.
 func (s *Store) Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilter) ([]Owned[Alarm], string, error) {
 	raised, id, err := parseCursor(f.Cursor)
 	if err != nil {
@@ -98,7 +98,7 @@ func formatCursor(raised int64, id string) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", raised, id))
 }
 
-// parseCursor reads a cursor; the empty one is the beginning of the list.
+// parseCursor parses a cursor. The empty cursor is the beginning of the list.
 func parseCursor(cursor string) (raised int64, id string, err error) {
 	if cursor == "" {
 		return math.MaxInt64, "", nil
@@ -114,12 +114,12 @@ func parseCursor(cursor string) (raised int64, id string, err error) {
 	return raised, id, nil
 }
 
-// Mute suppresses the actions of alarms from Since up to, but not including, Until. The alarms are raised
-// and cleared all the same. An empty RuleID or DeviceID means every rule or device.
+// Mute suppresses the actions of alarms from Since up to, but not including, Until. The alarms are
+// still raised and cleared. An empty RuleID or DeviceID means every rule or device.
 type Mute struct {
 	RuleID, DeviceID string
 	Since, Until     time.Time
-	By               string // a user, or a token
+	By               string // user or token
 }
 
 const (
@@ -137,8 +137,8 @@ type MuteRequest struct {
 	For      string `json:"for"`
 }
 
-// Mute mutes the alarms of a rule, of a device, or of a rule for a device, from now on. If they
-// are muted already, Mute changes the end of that mute. It returns Invalid if a field is
+// Mute mutes the alarms of a rule, of a device, or of a rule for a device, from now on. If they are
+// already muted, Mute changes the end of that mute. It returns relay.KindInvalid if a field is
 // invalid.
 func (s *Service) Mute(ctx context.Context, acct relay.AccountID, r MuteRequest, user string) (Mute, error) {
 	p := relay.Problems{}
@@ -174,14 +174,14 @@ func (s *Service) Mute(ctx context.Context, acct relay.AccountID, r MuteRequest,
 	return m, s.deps.Store.PutMute(ctx, acct, m)
 }
 
-// Unmute ends the mute of a rule and a device. It returns a NotFound error if there is none in
+// Unmute ends the mute of a rule and a device. It returns relay.KindNotFound if no such mute is in
 // force.
 func (s *Service) Unmute(ctx context.Context, acct relay.AccountID, ruleID, deviceID string) error {
 	return s.deps.Store.EndMute(ctx, acct, ruleID, deviceID, s.o.Now())
 }
 
-// PutMute saves a mute. If one of the same rule and device is in force, it gets the end of
-// the new one.
+// PutMute saves a mute. If a mute of the same rule and device is in force, PutMute replaces its end
+// and its user.
 func (s *Store) PutMute(ctx context.Context, acct relay.AccountID, m Mute) error {
 	const extend = `
 		UPDATE alarm_mute
@@ -204,7 +204,7 @@ func (s *Store) PutMute(ctx context.Context, acct relay.AccountID, m Mute) error
 		db.Bump(iot.RulesVersionOf(acct)))
 }
 
-// EndMute ends the mute of a rule and a device that is in force.
+// EndMute ends the mute in force of a rule and a device.
 func (s *Store) EndMute(ctx context.Context, acct relay.AccountID, ruleID, deviceID string, now time.Time) error {
 	const end = `
 		UPDATE alarm_mute
@@ -227,8 +227,8 @@ func (s *Store) Mutes(ctx context.Context, acct relay.AccountID) ([]Mute, error)
 	}, acct)
 }
 
-// Alarms lists an account's alarms, newest first, and the cursor of the next page, empty on the
-// last one.
+// Alarms lists an account's alarms, newest first. It also returns the cursor of the next page, which
+// is empty on the last page.
 func (s *Service) Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilter) ([]Alarm, string, error) {
 	if acct == 0 {
 		return nil, "", relay.Errorf(relay.KindNotFound, "rule: no account")
@@ -241,7 +241,7 @@ func (s *Service) Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilte
 	return alarms, nextCursor, err
 }
 
-// FindAlarms lists alarms of an account, 0 for all accounts, as Alarms does.
+// FindAlarms lists alarms like Alarms, of an account or, for 0, of all accounts.
 func (s *Service) FindAlarms(ctx context.Context, acct relay.AccountID, f AlarmFilter) ([]Owned[Alarm], string, error) {
 	switch {
 	case f.State != "" && f.State != Raised && f.State != Cleared:
@@ -257,14 +257,14 @@ func (s *Service) FindAlarms(ctx context.Context, acct relay.AccountID, f AlarmF
 	return found, nextCursor, err
 }
 
-// dropPastMute clears the end of a mute that has passed.
+// dropPastMute clears MutedUntil if the mute has ended.
 func (a *Alarm) dropPastMute(now time.Time) {
 	if !now.Before(a.MutedUntil) {
 		a.MutedUntil = time.Time{}
 	}
 }
 
-// Alarm returns an alarm; relay.KindNotFound if there is none.
+// Alarm returns an alarm, or relay.KindNotFound if there is none.
 func (s *Service) Alarm(ctx context.Context, acct relay.AccountID, id string) (Alarm, error) {
 	a, err := s.deps.Store.Alarm(ctx, acct, id)
 	a.dropPastMute(s.o.Now())

@@ -23,18 +23,18 @@ func (s *Service) collect(ctx context.Context, acct relay.AccountID, set *ruleSe
 		return fmt.Errorf("collect: %w", err)
 	}
 	for _, ref := range full {
-		if err := s.sendBatch(ctx, ref, set.programs[ref.RuleID]); err != nil && !errors.Is(err, errLater) {
+		if err := s.sendBatch(ctx, ref, set.programs[ref.RuleID]); err != nil && !errors.Is(err, errMinuteLimit) {
 			return err
 		}
 	}
 	return nil
 }
 
-// errLater rolls back the transaction that takes a batch, so that the batch is sent in a later minute.
-var errLater = errors.New("the actions of the minute are used up")
+// errMinuteLimit rolls back the transaction that takes a batch, so that a later minute sends the batch.
+var errMinuteLimit = errors.New("the actions of the minute are used up")
 
 // sendBatch sends the frames that a rule has collected, in requests of Batch.Count frames. It returns
-// errLater if the limit of the minute does not allow a request; its frames stay collected.
+// errMinuteLimit if the limit of the minute is reached. The remaining frames stay collected.
 func (s *Service) sendBatch(ctx context.Context, ref BatchRef, p *Program) error {
 	if p == nil {
 		return nil // the rule is disabled or deleted; sendDueBatches handles its batch
@@ -43,10 +43,10 @@ func (s *Service) sendBatch(ctx context.Context, ref BatchRef, p *Program) error
 		d, b := &decisionDraft{}, s.newBudget(ref.Account)
 		created, hasMore, err := s.deps.Transactions.TakeBatch(ctx, ref, p.Rule.Batch, s.o.Now(), s.deps.Deliveries.LeaseUntil(), func(occurrences []Occurrence) ([]outbox.Delivery, error) {
 			b.rollback()
-			d = &decisionDraft{fired: make([]firing, len(occurrences))}
+			d = &decisionDraft{firings: make([]firing, len(occurrences))}
 			for i := range occurrences {
 				occurrences[i].Rule = &p.Rule
-				d.fired[i] = firing{program: p, Occurrence: occurrences[i]}
+				d.firings[i] = firing{program: p, Occurrence: occurrences[i]}
 			}
 			if p.Rule.Batch == (Batch{}) { // the rule no longer has a batch
 				d.deliver(b)
@@ -57,7 +57,7 @@ func (s *Service) sendBatch(ctx context.Context, ref BatchRef, p *Program) error
 			}
 			deliveries := d.create(b, p, occurrences)
 			if b.deferrable {
-				return nil, errLater
+				return nil, errMinuteLimit
 			}
 			return deliveries, nil
 		})
@@ -74,7 +74,7 @@ func (s *Service) sendBatch(ctx context.Context, ref BatchRef, p *Program) error
 }
 
 // maxDueBatches is the largest number of due batches that sendDueBatches reads. It is large because
-// batches of accounts at their limit stay due, and must not delay those of other accounts.
+// batches of accounts at their limit stay due and must not delay those of other accounts.
 const maxDueBatches = 1000
 
 // sendDueBatches sends batches whose first frame has waited for Batch.Every.
@@ -89,7 +89,7 @@ func (s *Service) sendDueBatches(ctx context.Context) error {
 		if limited[ref.Account] {
 			continue
 		}
-		// Frames that a rule collected before it was disabled are sent, too.
+		// Frames that a rule collected before it was disabled are also sent.
 		r, err := s.deps.Store.Rule(ctx, ref.Account, ref.RuleID)
 		if err != nil && !errors.Is(err, relay.ErrUnopened) {
 			errs = append(errs, err)
@@ -100,11 +100,11 @@ func (s *Service) sendDueBatches(ctx context.Context) error {
 			p, err = Compile(&r)
 		}
 		if err != nil {
-			s.failed.add(ref.Account, ref.RuleID, err, s.o.Now())
+			s.failures.add(ref.Account, ref.RuleID, err, s.o.Now())
 			continue
 		}
 		switch err := s.sendBatch(ctx, ref, p); {
-		case errors.Is(err, errLater):
+		case errors.Is(err, errMinuteLimit):
 			limited[ref.Account] = true
 		case err != nil:
 			errs = append(errs, err)
@@ -113,7 +113,7 @@ func (s *Service) sendDueBatches(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// itemRetention is the time for which the key of a frame that was sent in a batch is stored.
+// itemRetention is the time for which the key of a frame is stored after it was sent in a batch.
 const itemRetention = 24 * time.Hour
 
 const lockBatches = `
@@ -131,8 +131,8 @@ type tally struct {
 
 func (t *tally) fields() []any { return []any{&t.rule, &t.n, db.Time(&t.due)} }
 
-// Collect adds frames to the batches of rules. It ignores frames that were added before. It
-// returns the batches that are full.
+// Collect adds frames to the batches of rules. It ignores frames that were added before. It returns
+// the full batches.
 func (s *Store) Collect(ctx context.Context, acct relay.AccountID, items []Item) (full []BatchRef, err error) {
 	const label = "batches: collect"
 	const insertBatches = `
@@ -150,9 +150,9 @@ func (s *Store) Collect(ctx context.Context, acct relay.AccountID, items []Item)
 		ON CONFLICT (account, rule, record) DO NOTHING
 		RETURNING rule`
 	firstItems := make(map[string]Item)
-	for _, it := range items {
-		if _, known := firstItems[it.RuleID]; !known {
-			firstItems[it.RuleID] = it
+	for _, item := range items {
+		if _, exists := firstItems[item.RuleID]; !exists {
+			firstItems[item.RuleID] = item
 		}
 	}
 	keys := db.AccountColumn(acct, "rule", slices.Sorted(maps.Keys(firstItems)))
@@ -166,7 +166,7 @@ func (s *Store) Collect(ctx context.Context, acct relay.AccountID, items []Item)
 			return nil, err
 		}
 		byRule := db.By(tallies, func(t tally) string { return t.rule })
-		// 2. Add the frames that are new.
+		// 2. Add the new frames.
 		rows := db.NewBatch("account, rule, record, frame_at, added, doc")
 		for i := range items {
 			if _, ok := byRule[items[i].RuleID]; ok {
@@ -182,7 +182,7 @@ func (s *Store) Collect(ctx context.Context, acct relay.AccountID, items []Item)
 		for _, id := range ruleIDs {
 			added[id]++
 		}
-		// 3. Count them, and set the times at which the batches are due.
+		// 3. Count the frames and set the times at which the batches are due.
 		for i := range tallies {
 			t, item := &tallies[i], firstItems[tallies[i].rule]
 			if t.due.IsZero() && t.n+added[t.rule] > 0 && item.Batch.Every > 0 {
@@ -217,17 +217,17 @@ func (s *Store) DueBatches(ctx context.Context, now time.Time, limit int) ([]Bat
 	return db.List(ctx, s.db, "batches: due", query, func(r *BatchRef) []any { return []any{&r.Account, &r.RuleID} }, now, limit)
 }
 
-// maxTaken is the largest number of frames in a request if the batch has no count.
-const maxTaken = 1000
+// maxBatchFrames is the largest number of frames in a request if the batch has no count.
+const maxBatchFrames = 1000
 
-type item struct {
+type storedItem struct {
 	record     string
 	occurrence Occurrence
 }
 
 // TakeBatch takes the oldest frames of a batch, at most Batch.Count, if the batch is full or due. It
-// calls send for their deliveries, and saves the deliveries in the same transaction. It returns
-// the new deliveries, and whether the batch is still full or due.
+// calls send for their deliveries and saves the deliveries in the same transaction. It returns the new
+// deliveries and whether the batch is still full or due.
 func (s *Store) TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, leaseUntil time.Time, send func([]Occurrence) ([]outbox.Delivery, error)) (created []outbox.Delivery, hasMore bool, err error) {
 	const selectItems = `
 		SELECT record, doc
@@ -236,7 +236,7 @@ func (s *Store) TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, lease
 		ORDER BY frame_at, record
 		LIMIT $3`
 	label := "batch of rule " + ref.RuleID
-	limit := maxTaken
+	limit := maxBatchFrames
 	if b.Count > 0 {
 		limit = b.Count
 	}
@@ -250,8 +250,8 @@ func (s *Store) TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, lease
 		if err != nil || !t.ready(b, now) {
 			return nil, err
 		}
-		items, err := db.List(ctx, tx, label, selectItems, func(it *item) []any {
-			return []any{&it.record, db.JSON(&it.occurrence)}
+		items, err := db.List(ctx, tx, label, selectItems, func(item *storedItem) []any {
+			return []any{&item.record, db.JSON(&item.occurrence)}
 		}, ref.Account, ref.RuleID, limit)
 		if err != nil {
 			return nil, err
@@ -279,8 +279,8 @@ func (t *tally) ready(b Batch, now time.Time) bool {
 	return b.Count > 0 && t.n >= b.Count || !t.due.IsZero() && !t.due.After(now)
 }
 
-// markTaken marks frames as taken, and sets the tally to the remaining ones.
-func markTaken(ctx context.Context, tx *db.Tx, ref BatchRef, b Batch, t *tally, now time.Time, items []item) error {
+// markTaken marks frames as taken and sets the tally to the remaining frames.
+func markTaken(ctx context.Context, tx *db.Tx, ref BatchRef, b Batch, t *tally, now time.Time, items []storedItem) error {
 	const update = `
 		UPDATE rule_item
 		SET taken = $1, doc = ''
@@ -291,7 +291,7 @@ func markTaken(ctx context.Context, tx *db.Tx, ref BatchRef, b Batch, t *tally, 
 		FROM rule_item
 		WHERE account = $1 AND rule = $2 AND taken = 0`
 	label := "batch of rule " + ref.RuleID
-	rows := db.BatchOf("account, rule, record", items, func(it *item) []any { return []any{ref.Account, ref.RuleID, it.record} })
+	rows := db.BatchOf("account, rule, record", items, func(item *storedItem) []any { return []any{ref.Account, ref.RuleID, item.record} })
 	if err := tx.Run(ctx, label, update, now, rows); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 
 // Stats counts the results of rules since the start.
 type Stats struct {
-	Frames                               int64 // of accounts with rules
+	Frames                               int64 // frames of accounts with rules
 	Raised, Cleared, Repeated, Forwarded int64
 	Failed                               int64 // frames for which an expression failed or an action was omitted
 	Omitted                              int64 // actions beyond the limits
@@ -25,35 +25,35 @@ type counters struct {
 	Stats
 }
 
-// add counts a decision that was saved.
+// add counts a saved decision.
 func (c *counters) add(d *decisionDraft) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	raised, ended, repeated := int64(len(d.decision.Raised)), int64(len(d.decision.Cleared)), int64(d.repeated)
+	raised, cleared, repeated := int64(len(d.decision.Raised)), int64(len(d.decision.Cleared)), int64(d.repeated)
 	c.Raised += raised
-	c.Cleared += ended
+	c.Cleared += cleared
 	c.Repeated += repeated
 	c.Omitted += int64(d.omitted)
-	c.Forwarded += int64(len(d.fired)) - raised - ended - repeated
+	c.Forwarded += int64(len(d.firings)) - raised - cleared - repeated
 }
 
 // Stats returns the counts since the start.
 func (s *Service) Stats() Stats {
-	s.counted.mu.Lock()
-	defer s.counted.mu.Unlock()
-	stats := s.counted.Stats
-	stats.Failed = s.failed.total.Load()
+	s.counters.mu.Lock()
+	defer s.counters.mu.Unlock()
+	stats := s.counters.Stats
+	stats.Failed = s.failures.total.Load()
 	return stats
 }
 
-// failures collects the faults of rules until they are saved.
+// failures collects the failures of rules until they are saved.
 type failures struct {
 	mu    sync.Mutex
 	rules map[iot.Ref]Failures
 	total atomic.Int64
 }
 
-// maxReason is the largest length of a reason that is stored, in bytes.
+// maxReason is the largest length of a stored reason, in bytes.
 const maxReason = 500
 
 func (f *failures) add(acct relay.AccountID, ruleID string, err error, now time.Time) {
@@ -73,30 +73,30 @@ func (f *failures) add(acct relay.AccountID, ruleID string, err error, now time.
 
 // SaveFailures logs and saves the failures of rules since the last call.
 func (s *Service) SaveFailures(ctx context.Context) {
-	s.failed.mu.Lock()
-	failed := s.failed.rules
-	s.failed.rules = nil
-	s.failed.mu.Unlock()
-	if len(failed) == 0 {
+	s.failures.mu.Lock()
+	collected := s.failures.rules
+	s.failures.rules = nil
+	s.failures.mu.Unlock()
+	if len(collected) == 0 {
 		return
 	}
-	for ref, f := range failed {
-		s.o.Logger.WarnContext(ctx, "a rule failed", "account", ref.Account, "rule", ref.ID, "frames", f.Count, "error", f.Last)
+	for ref, f := range collected {
+		s.o.Logger.WarnContext(ctx, "rule failed", "account", ref.Account, "rule", ref.ID, "frames", f.Count, "error", f.Last)
 	}
-	if err := s.deps.Store.Fail(ctx, failed); err != nil {
+	if err := s.deps.Store.Fail(ctx, collected); err != nil {
 		s.o.Logger.WarnContext(ctx, "cannot save failures of rules", "error", err)
 	}
 }
 
-// limiter counts the deliveries that the rules of each account create in the present minute.
+// limiter counts the deliveries that the rules of each account create in the current minute.
 type limiter struct {
 	mu      sync.Mutex
 	minute  time.Time
 	created map[relay.AccountID]int
 }
 
-// reserve reserves up to n deliveries of an account in the present minute. It returns the number and
-// the minute.
+// reserve reserves up to n deliveries of an account in the current minute. It returns the reserved
+// number and the minute.
 func (l *limiter) reserve(acct relay.AccountID, n, limit int, now time.Time) (reserved int, minute time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +108,7 @@ func (l *limiter) reserve(acct relay.AccountID, n, limit int, now time.Time) (re
 	return reserved, minute
 }
 
-// release releases deliveries that were reserved in a minute and not created.
+// release releases deliveries that were reserved in a minute but not created.
 func (l *limiter) release(acct relay.AccountID, n int, minute time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,12 +123,12 @@ type budget struct {
 	s      *Service
 	acct   relay.AccountID
 	frames map[string]int // committed deliveries by frame
-	// pending has the deliveries of the present transaction by frame; reserved of them are in the
-	// minute of the last reservation.
+	// pending has the deliveries of the current transaction by frame. reserved is how many of them
+	// were reserved in minute.
 	pending  map[string]int
 	reserved int
 	minute   time.Time
-	// deferrable is set if deliveries were refused that may be granted in a later minute.
+	// deferrable is set if a later minute may grant deliveries that were refused.
 	deferrable bool
 }
 
@@ -136,8 +136,8 @@ func (s *Service) newBudget(acct relay.AccountID) *budget {
 	return &budget{s: s, acct: acct, frames: make(map[string]int), pending: make(map[string]int)}
 }
 
-// grant returns how many of n deliveries of an occurrence may be created, and the reason if not all
-// may.
+// grant returns the number of deliveries of an occurrence that may be created, at most n, and the
+// reason if it is less than n.
 func (b *budget) grant(o *Occurrence, n int) (granted int, reason error) {
 	frame := cmp.Or(o.FrameKey(), o.AlarmID)
 	limits := &b.s.o
@@ -158,15 +158,15 @@ func (b *budget) grant(o *Occurrence, n int) (granted int, reason error) {
 	return reserved, reason
 }
 
-// rollback releases the deliveries that were granted since the last commit.
+// rollback releases the deliveries granted since the last commit.
 func (b *budget) rollback() {
 	b.s.limiter.release(b.acct, b.reserved, b.minute)
 	b.reserved, b.deferrable = 0, false
 	clear(b.pending)
 }
 
-// commit ends a transaction. created is the number of its new deliveries; deliveries that existed
-// before do not count toward the limit of the minute.
+// commit ends a transaction. created is the number of its new deliveries. Deliveries that already
+// existed do not count toward the limit of the minute.
 func (b *budget) commit(created int) {
 	b.s.limiter.release(b.acct, b.reserved-created, b.minute)
 	b.reserved = 0

@@ -14,16 +14,16 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// decisionDraft is a decision that is being made, with the firings that it results from.
+// decisionDraft is an incomplete decision with the firings that it results from.
 type decisionDraft struct {
 	decision Decision
-	fired    []firing
-	repeated int // firings of alarms that were raised already
+	firings  []firing
+	repeated int // firings of alarms that were already raised
 	omitted  int // actions beyond the budget
 	faults   []fault
 }
 
-// fault is an expression of a rule that failed, or an action beyond the budget.
+// fault is a failed expression of a rule, or an action beyond the budget.
 type fault struct {
 	ruleID string
 	err    error
@@ -43,7 +43,7 @@ func (d *decisionDraft) record(p *Program, st *PairState, v verdict, newOccurren
 		}
 		o.AlarmID, raisedAt = v.oldState.AlarmID, v.oldState.RaisedAt
 		d.decision.Cleared = append(d.decision.Cleared, Alarm{
-			ID: o.AlarmID, RuleID: st.RuleID, DeviceID: st.DeviceID, State: Cleared, ClearedAt: later(o.Time, raisedAt), ClearedBy: o.Record,
+			ID: o.AlarmID, RuleID: st.RuleID, DeviceID: st.DeviceID, State: Cleared, ClearedAt: laterTime(o.Time, raisedAt), ClearedBy: o.Record,
 		})
 	case v.Repeat:
 		d.repeated++
@@ -52,12 +52,12 @@ func (d *decisionDraft) record(p *Program, st *PairState, v verdict, newOccurren
 			ID: st.AlarmID, RuleID: st.RuleID, DeviceID: st.DeviceID, State: Raised, RaisedAt: raisedAt, Readings: o.Readings, RaisedBy: o.Record,
 		})
 	}
-	d.fired = append(d.fired, firing{p, o, raisedAt})
+	d.firings = append(d.firings, firing{p, o, raisedAt})
 }
 
-// deliver creates the deliveries of the firings, except those that a mute suppresses. A mute
-// suppresses alarms that are raised or repeated during the mute. A cleared alarm is suppressed only
-// if the alarm was raised during a mute, too: otherwise the receiver knows the alarm.
+// deliver creates the deliveries of the firings, except those suppressed by a mute. A mute suppresses
+// alarms that are raised or repeated during the mute. The clearing of an alarm is suppressed only if
+// the alarm was also raised during a mute. Otherwise the receiver has been notified of the alarm.
 func (d *decisionDraft) deliver(b *budget) {
 	b.s.mu.Lock()
 	var mutes []Mute
@@ -65,7 +65,7 @@ func (d *decisionDraft) deliver(b *budget) {
 		mutes = set.mutes
 	}
 	b.s.mu.Unlock()
-	for _, f := range d.fired {
+	for _, f := range d.firings {
 		muted := func(t time.Time) bool {
 			return slices.ContainsFunc(mutes, func(m Mute) bool {
 				return (m.RuleID == "" || m.RuleID == f.Rule.ID) && (m.DeviceID == "" || m.DeviceID == f.Device.ID) &&
@@ -79,8 +79,8 @@ func (d *decisionDraft) deliver(b *budget) {
 	}
 }
 
-// create creates the deliveries of a rule that the budget allows. An action beyond the budget, or
-// an expression that fails, is a fault of the rule and does not prevent other deliveries.
+// create creates the deliveries of a rule that the budget allows. An action beyond the budget, or a
+// failed expression, is a fault of the rule and does not prevent other deliveries.
 func (d *decisionDraft) create(b *budget, p *Program, occurrences []Occurrence) []outbox.Delivery {
 	total := p.Rule.fanOut()
 	granted, reason := b.grant(&occurrences[0], total)
@@ -95,8 +95,8 @@ func (d *decisionDraft) create(b *budget, p *Program, occurrences []Occurrence) 
 	return created
 }
 
-// decideLocked locks the states of pairs, evaluates them, and saves the changes. evaluatePair may
-// be called more than once for a pair, each time with the stored state.
+// decideLocked locks the states of pairs, evaluates them and saves the changes. evaluatePair may be
+// called more than once for a pair, each time with the stored state.
 func (s *Service) decideLocked(ctx context.Context, b *budget, pairs []Pair, evaluatePair func(*decisionDraft, *PairState)) error {
 	return s.saveDecision(ctx, b, pairs, func(d *decisionDraft, locked []PairState) {
 		for i := range locked {
@@ -108,9 +108,9 @@ func (s *Service) decideLocked(ctx context.Context, b *budget, pairs []Pair, eva
 	})
 }
 
-// saveDecision locks the states of pairs, calls decide, and saves its decision, in one
-// transaction. Then it dispatches the deliveries. decide may be called more than once, each
-// time with an empty draft.
+// saveDecision locks the states of pairs, calls decide and saves its decision in one transaction. It
+// then dispatches the deliveries. decide may be called more than once, each time with an empty
+// draft.
 func (s *Service) saveDecision(ctx context.Context, b *budget, pairs []Pair, decide func(*decisionDraft, []PairState)) error {
 	var d *decisionDraft
 	created, err := s.deps.Transactions.Decide(ctx, b.acct, pairs, s.deps.Deliveries.LeaseUntil(), func(locked []PairState) (Decision, error) {
@@ -133,15 +133,15 @@ func (s *Service) saveDecision(ctx context.Context, b *budget, pairs []Pair, dec
 func (s *Service) conclude(acct relay.AccountID, d *decisionDraft, created []outbox.Delivery) {
 	if d != nil {
 		for _, f := range d.faults {
-			s.failed.add(acct, f.ruleID, f.err, s.o.Now())
+			s.failures.add(acct, f.ruleID, f.err, s.o.Now())
 		}
-		s.counted.add(d)
+		s.counters.add(d)
 	}
 	s.deps.Deliveries.Dispatch(created)
 }
 
-// grace is the time between the end of Rule.For and an alarm that is raised without a frame. In this
-// time, a late frame for which the condition does not hold may arrive.
+// grace is the time between the end of Rule.For and an alarm that is raised without a frame. A late
+// frame without the condition may arrive in this time.
 const grace = 2 * time.Second
 
 // verdict is the result of a rule for a frame, or for a time without a frame.
@@ -151,8 +151,8 @@ type verdict struct {
 	Why      string
 	matched  bool      // the condition holds
 	changed  bool      // the state has changed
-	oldState PairState // with the alarm that was cleared
-	err      error     // a fault of an expression
+	oldState PairState // state before the alarm was cleared
+	err      error     // failure of an expression
 }
 
 // step evaluates a frame by a rule with a condition or a rule on silence, and changes the state of
@@ -172,7 +172,7 @@ func (p *Program) step(acct relay.AccountID, st *PairState, frame *ruleFrame) ve
 	case st.AlarmID != "":
 		return p.stepRaised(st, frame)
 	}
-	holds, reason, err := evaluate("when", p.when, &frame.subject)
+	holds, reason, err := evaluate("when", p.when, &frame.conditionSubject)
 	v := verdict{Why: reason, err: err, matched: holds == yes}
 	switch {
 	case holds == unknown || holds == no && st.Since.IsZero():
@@ -184,27 +184,27 @@ func (p *Program) step(acct relay.AccountID, st *PairState, frame *ruleFrame) ve
 		return v
 	case p.Rule.For > 0 && st.Since.IsZero():
 		st.mark(frame)
-		began := frame.occurrence(p, Raised)
-		began.Rule = nil // the state, which contains began, has the rule's id
-		st.Since, st.Began, st.Due = frame.heard, &began, frame.heard.Add(p.Rule.For+grace)
+		startOccurrence := frame.occurrence(p, Raised)
+		startOccurrence.Rule = nil // the rule's ID is stored in the state
+		st.Since, st.Began, st.Due = frame.heardAt, &startOccurrence, frame.heardAt.Add(p.Rule.For+grace)
 		v.changed, v.Why = true, fmt.Sprintf("when holds from now on, and must for %s", p.Rule.For)
 		return v
-	case frame.heard.Sub(st.Since) < p.Rule.For && p.Rule.For > 0:
+	case frame.heardAt.Sub(st.Since) < p.Rule.For && p.Rule.For > 0:
 		v.Why = fmt.Sprintf("when holds since %s, and must for %s", st.Since.UTC().Format(time.RFC3339), p.Rule.For)
 		return v
 	}
 	st.mark(frame)
-	st.raise(acct, frame.frameAt, frame.heard, frame.record)
+	st.raise(acct, frame.frameAt, frame.heardAt, frame.record)
 	v.State, v.changed = Raised, true
 	return v
 }
 
 func (p *Program) stepRaised(st *PairState, frame *ruleFrame) verdict {
-	holds, reason, err := evaluate("when", p.when, &frame.subject)
+	holds, reason, err := evaluate("when", p.when, &frame.conditionSubject)
 	v := verdict{Why: reason, err: err, matched: holds == yes}
 	cleared := holds == no
 	if p.clear != nil {
-		holds, v.Why, v.err = evaluate("clear", p.clear, &frame.subject)
+		holds, v.Why, v.err = evaluate("clear", p.clear, &frame.conditionSubject)
 		cleared = holds == yes
 	}
 	repeat := p.Rule.Repeat
@@ -213,10 +213,10 @@ func (p *Program) stepRaised(st *PairState, frame *ruleFrame) verdict {
 		v.State, v.changed, v.oldState = Cleared, true, *st
 		st.mark(frame)
 		st.clear()
-	case v.matched && (repeat.Always || repeat.Every > 0 && frame.heard.Sub(st.RanAt) >= repeat.Every):
+	case v.matched && (repeat.Always || repeat.Every > 0 && frame.heardAt.Sub(st.RanAt) >= repeat.Every):
 		v.State, v.Repeat, v.changed = Raised, true, true
 		st.mark(frame)
-		st.RanAt, st.Repeats = frame.heard, st.Repeats+1
+		st.RanAt, st.Repeats = frame.heardAt, st.Repeats+1
 		v.Why += "; the actions run again"
 	default:
 		v.Why += "; the alarm is raised already"
@@ -224,8 +224,8 @@ func (p *Program) stepRaised(st *PairState, frame *ruleFrame) verdict {
 	return v
 }
 
-// evaluateDue evaluates a state that is due without a frame: the condition has held for Rule.For,
-// or the actions of an alarm of silence run again.
+// evaluateDue evaluates a due state without a frame: the condition has held for Rule.For, or the actions
+// of an alarm of silence run again.
 func (p *Program) evaluateDue(acct relay.AccountID, st *PairState, now time.Time) verdict {
 	switch {
 	case !st.Since.IsZero() && st.AlarmID == "":
@@ -248,19 +248,19 @@ func (p *Program) evaluateDue(acct relay.AccountID, st *PairState, now time.Time
 	return verdict{changed: true}
 }
 
-// silence evaluates the silence of a device that was heard last at the time heard, zero for
-// never. silentSince is the beginning of the silence, unless the state has a later one.
-func (p *Program) silence(acct relay.AccountID, st *PairState, heard, silentSince, now time.Time) verdict {
+// silence evaluates the silence of a device with the last frame at heardAt, zero for none. silentSince
+// is the beginning of the silence, unless the state has a later one.
+func (p *Program) silence(acct relay.AccountID, st *PairState, heardAt, silentSince, now time.Time) verdict {
 	if st.AlarmID != "" {
-		if !heard.After(st.At) {
+		if !heardAt.After(st.At) {
 			return verdict{matched: true, Why: "the alarm is raised already"}
 		}
 		v := verdict{State: Cleared, changed: true, Why: "the device was heard again", oldState: *st}
-		st.At, st.FrameAt, st.Record = heard, heard, ""
+		st.At, st.FrameAt, st.Record = heardAt, heardAt, ""
 		st.clear()
 		return v
 	}
-	start := later(st.At, silentSince) // the cache may have lost the frame of the state
+	start := laterTime(st.At, silentSince) // the cache may have lost the frame of the state
 	until := start.Add(p.Rule.SilentFor)
 	if now.Before(until) {
 		return verdict{Why: "the device was heard less than " + p.Rule.SilentFor.String() + " ago"}
@@ -273,31 +273,31 @@ func (p *Program) silence(acct relay.AccountID, st *PairState, heard, silentSinc
 	return verdict{State: Raised, changed: true, matched: true, Why: "the device was not heard for " + p.Rule.SilentFor.String()}
 }
 
-func later(a, b time.Time) time.Time {
+func laterTime(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
 	return b
 }
 
-// precedes reports whether the frame that last changed the state precedes this one.
-// Frames of the same times, from networks that report whole seconds, are ordered by
-// their journal records.
+// precedes reports whether the frame that last changed the state precedes the given frame. Frames with
+// the same times, from networks that report whole seconds, are ordered by their journal
+// records.
 func (st *PairState) precedes(frame *ruleFrame) bool {
-	c := cmp.Or(st.At.Compare(frame.heard), st.FrameAt.Compare(frame.frameAt))
+	c := cmp.Or(st.At.Compare(frame.heardAt), st.FrameAt.Compare(frame.frameAt))
 	if c == 0 && st.Record != "" {
 		c = cmp.Or(cmp.Compare(len(st.Record), len(frame.record)), cmp.Compare(st.Record, frame.record))
 	}
 	return c < 0
 }
 
-// mark records the frame as the last that changed the state.
+// mark records a frame as the last one that changed the state.
 func (st *PairState) mark(frame *ruleFrame) {
-	st.At, st.FrameAt, st.Record = frame.heard, frame.frameAt, frame.record
+	st.At, st.FrameAt, st.Record = frame.heardAt, frame.frameAt, frame.record
 }
 
-// raise sets an alarm. Its id is a hash of its cause, so that processing a frame again results in
-// the same alarm.
+// raise sets an alarm. The ID of the alarm is a hash of its cause, so that processing a frame again
+// results in the same alarm.
 func (st *PairState) raise(acct relay.AccountID, t, ranAt time.Time, record string) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q %d", acct, st.RuleID, st.DeviceID, record, t.UnixNano()))
 	st.AlarmID = strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
@@ -305,7 +305,7 @@ func (st *PairState) raise(acct relay.AccountID, t, ranAt time.Time, record stri
 	st.Since, st.Due = time.Time{}, time.Time{}
 }
 
-// clear resets the state, except for the frame that changed it last.
+// clear resets the state except for the frame that last changed it.
 func (st *PairState) clear() {
 	*st = PairState{Pair: st.Pair, At: st.At, FrameAt: st.FrameAt, Record: st.Record}
 }

@@ -18,55 +18,55 @@ import (
 )
 
 // deliveries returns a delivery for each parameter of each action, up to limit. Each delivery has all
-// occurrences; only a rule with a batch has several.
+// occurrences. Only a rule with a batch has several.
 //
-// The error joins the failures of body expressions. An action whose expression failed sends the
-// usual content.
+// The error joins the failures of body expressions. An action with a failed expression sends the
+// default content.
 func (a *actions) deliveries(occurrences []Occurrence, acct relay.AccountID, s Settings, limit int) ([]outbox.Delivery, error) {
 	if len(occurrences) == 0 || limit == 0 {
 		return nil, nil
 	}
-	first, now := &occurrences[0], s.Now()
-	placeholder := func(name string) string { return first.placeholder(name, s.Zone) }
-	var ds []outbox.Delivery
-	var failed []error
+	firstOccurrence, now := &occurrences[0], s.Now()
+	placeholder := func(name string) string { return firstOccurrence.placeholder(name, s.Zone) }
+	var deliveries []outbox.Delivery
+	var errs []error
 	for i := range a.actions {
 		action := &a.actions[i]
 		kind := action.declared.Action
-		content, err := action.content(occurrences, a.named, &s)
+		content, err := action.content(occurrences, a.conditionKeys, &s)
 		if err != nil {
-			failed = append(failed, fmt.Errorf("actions[%d].body: %w", i, err))
+			errs = append(errs, fmt.Errorf("actions[%d].body: %w", i, err))
 		}
 		for j, parameter := range action.declared.Parameters {
-			if len(ds) == limit {
-				return ds, errors.Join(failed...)
+			if len(deliveries) == limit {
+				return deliveries, errors.Join(errs...)
 			}
 			d := outbox.Delivery{
-				ID: first.deliveryID(acct, i, j), Account: acct, Kind: outbox.KindRule, Relay: first.Rule.ID,
-				MessageID: cmp.Or(first.AlarmID, first.Record), State: outbox.Queued, CreatedAt: now.Add(time.Duration(len(ds))),
-				Trace: first.Trace, Pace: outbox.Pace{Ordered: first.Rule.Ordered},
-				Endpoint: outbox.EndpointID(acct, string(outbox.KindRule), first.Rule.ID, kind, parameter),
+				ID: firstOccurrence.deliveryID(acct, i, j), Account: acct, Kind: outbox.KindRule, Relay: firstOccurrence.Rule.ID,
+				MessageID: cmp.Or(firstOccurrence.AlarmID, firstOccurrence.Record), State: outbox.Queued, CreatedAt: now.Add(time.Duration(len(deliveries))),
+				Trace: firstOccurrence.Trace, Pace: outbox.Pace{Ordered: firstOccurrence.Rule.Ordered},
+				Endpoint: outbox.EndpointID(acct, string(outbox.KindRule), firstOccurrence.Rule.ID, kind, parameter),
 			}
 			switch kind {
 			case Email:
-				d.Mail = &outbox.Mail{To: parameter, Subject: content.note.subject, Text: content.note.text, MessageID: d.ID + "@" + s.MailDomain}
+				d.Mail = &outbox.Mail{To: parameter, Subject: content.message.subject, Text: content.message.text, MessageID: d.ID + "@" + s.MailDomain}
 			case SMS:
-				d.SMS = &outbox.SMS{Originator: action.declared.Originator, To: parameter, Text: content.note.text}
+				d.SMS = &outbox.SMS{Originator: action.declared.Originator, To: parameter, Text: content.message.text}
 				d.Originator, d.Destination = action.declared.Originator, parameter
 			case HTTPGet:
 				d.Request = &outbox.Request{Method: http.MethodGet, URL: action.urls[j].Expand(placeholder)}
 			default:
 				d.Request = &outbox.Request{Method: http.MethodPost, URL: action.urls[j].Expand(placeholder), ContentType: "application/json", Body: content.body}
 			}
-			ds = append(ds, d)
+			deliveries = append(deliveries, d)
 		}
 	}
-	return ds, errors.Join(failed...)
+	return deliveries, errors.Join(errs...)
 }
 
-// FrameKey returns a key of the occurrence's frame; empty without a frame. A frame with a counter
-// has the same key when it is posted again, because the cache may have lost the key by which
-// duplicates are detected. The key of other frames is the journal record.
+// FrameKey returns a key of the occurrence's frame, or an empty key without a frame. A frame with a
+// counter has the same key when it is posted again, because the cache may have lost the key that
+// detects duplicates. The key of another frame is its journal record.
 func (o *Occurrence) FrameKey() string {
 	if o.Record == "" || o.Radio == nil || o.Radio.FCnt == nil {
 		return o.Record
@@ -75,48 +75,48 @@ func (o *Occurrence) FrameKey() string {
 	return fmt.Sprint(o.Device.ID, " ", o.Time.UnixNano(), " ", *o.Radio.FCnt, kind)
 }
 
-// content is the content that an action sends to all of its parameters.
-type content struct {
-	body []byte
-	note note
+// actionContent is the content that an action sends to each of its parameters.
+type actionContent struct {
+	body    []byte
+	message message
 }
 
 // content returns the content of an action. The body of http_post is an object, or a list for a rule
 // with a batch.
-func (a *action) content(occurrences []Occurrence, named []string, s *Settings) (c content, err error) {
+func (a *action) content(occurrences []Occurrence, conditionKeys []string, s *Settings) (built actionContent, err error) {
 	switch a.declared.Action {
 	case Email:
-		c.note, err = a.mail(occurrences, named, s)
-		return c, err
+		built.message, err = a.mail(occurrences, conditionKeys, s)
+		return built, err
 	case SMS:
-		c.note, err = a.note(&occurrences[0], named, s)
-		return c, err
+		built.message, err = a.compose(&occurrences[0], conditionKeys, s)
+		return built, err
 	case HTTPGet:
-		return c, nil
+		return built, nil
 	}
 	if occurrences[0].Rule.Batch == (Batch{}) && len(occurrences) == 1 {
-		c.body, err = a.json(&occurrences[0], s)
-		return c, err
+		built.body, err = a.json(&occurrences[0], s)
+		return built, err
 	}
-	list, failed := make([]json.RawMessage, len(occurrences)), error(nil)
+	list, firstErr := make([]json.RawMessage, len(occurrences)), error(nil)
 	for i := range occurrences {
 		if list[i], err = a.json(&occurrences[i], s); list[i] == nil {
-			return c, err
+			return built, err
 		}
-		if failed == nil {
-			failed = err
+		if firstErr == nil {
+			firstErr = err
 		}
 	}
-	if c.body, err = json.Marshal(list); err != nil {
-		return c, fmt.Errorf("encode: %w", err)
+	if built.body, err = json.Marshal(list); err != nil {
+		return built, fmt.Errorf("encode: %w", err)
 	}
-	return c, failed
+	return built, firstErr
 }
 
-// deliveryID returns the id of the delivery of an occurrence to a parameter. It is the same when the
-// frame is processed or posted again, so that the frame is delivered once. The occurrence of a
-// batch is its first frame, which is in no other batch. A changed parameter results in another
-// id.
+// deliveryID returns the ID of the delivery of an occurrence to a parameter. The ID is the same when the
+// frame is processed or posted again, so that the frame is delivered once. The occurrence of a batch
+// is its first frame, which is in no other batch. A changed parameter results in another
+// ID.
 func (o *Occurrence) deliveryID(acct relay.AccountID, action, parameter int) string {
 	a := &o.Rule.Actions[action]
 	h := sha256.New()
@@ -132,11 +132,11 @@ func (o *Occurrence) deliveryID(acct relay.AccountID, action, parameter int) str
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-type payload struct {
+type postBody struct {
 	Rule     map[string]string    `json:"rule"`     // id and name
-	AlarmID  *string              `json:"alarm_id"` // null when a frame is forwarded
+	AlarmID  *string              `json:"alarm_id"` // null for a forwarded frame
 	State    State                `json:"state"`
-	Device   payloadDevice        `json:"device"`
+	Device   postBodyDevice       `json:"device"`
 	Time     string               `json:"time"` // RFC 3339, UTC
 	Readings map[string]ValueText `json:"readings"`
 	// Previous and Event are omitted if they are empty.
@@ -145,7 +145,7 @@ type payload struct {
 	Links    map[string]string    `json:"links,omitempty"`
 }
 
-type payloadDevice struct {
+type postBodyDevice struct {
 	ID         string   `json:"id"`
 	Identifier string   `json:"identifier"`
 	Name       string   `json:"name"`
@@ -156,13 +156,13 @@ type payloadDevice struct {
 	Latitude   *float64 `json:"latitude,omitempty"`
 }
 
-func (o *Occurrence) payload(s *Settings) payload {
+func (o *Occurrence) newPostBody(s *Settings) postBody {
 	d := &o.Device
-	p := payload{
-		Rule: map[string]string{"id": o.Rule.ID, "name": o.Rule.Name}, State: o.State, Time: payloadTime(o.Time),
-		Device: payloadDevice{
+	p := postBody{
+		Rule: map[string]string{"id": o.Rule.ID, "name": o.Rule.Name}, State: o.State, Time: postBodyTime(o.Time),
+		Device: postBodyDevice{
 			ID: d.ID, Identifier: d.Identifier, Name: d.Name, DecoderID: d.DecoderID, LocationID: d.LocationID,
-			Longitude: d.Longitude, Latitude: d.Latitude, LastSeenAt: payloadTime(d.LastSeen),
+			Longitude: d.Longitude, Latitude: d.Latitude, LastSeenAt: postBodyTime(d.LastSeen),
 		},
 		Readings: ValuesOf(o.Readings), Previous: ValuesOf(o.Previous), Event: o.Event,
 	}
@@ -180,34 +180,34 @@ func (o *Occurrence) payload(s *Settings) payload {
 	return p
 }
 
-func payloadTime(t time.Time) string {
+func postBodyTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// json returns the body of http_post. If the action's expression fails, json returns the usual body
+// json returns the body of http_post. If the action's expression fails, json returns the default body
 // with the error, so that the alarm is sent in any case.
 func (a *action) json(o *Occurrence, s *Settings) (json.RawMessage, error) {
-	var failed error
+	var expressionErr error
 	if a.body != nil {
 		body, err := a.bodyJSON(o, s)
 		if err == nil {
 			return body, nil
 		}
-		failed = err
+		expressionErr = err
 	}
-	body, err := json.Marshal(o.payload(s))
+	body, err := json.Marshal(o.newPostBody(s))
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
-	return body, failed
+	return body, expressionErr
 }
 
 // bodyJSON returns the result of the action's expression.
 func (a *action) bodyJSON(o *Occurrence, s *Settings) (json.RawMessage, error) {
-	return a.body.JSON(o.subject(s.Zone), map[string]any{
+	return a.body.JSON(o.conditionSubject(s.Zone), map[string]any{
 		"rule": map[string]any{"id": o.Rule.ID, "name": o.Rule.Name}, "state": string(o.State), "alarm_id": o.AlarmID,
 	})
 }

@@ -57,8 +57,8 @@ func DocumentOf(r Rule) Document {
 	return document
 }
 
-// Change has the fields that a request changes in a rule; nil fields do not change. An empty text
-// removes a condition or a duration, an empty object removes a selection or a batch.
+// Change has the fields of a request to change a rule. Nil fields do not change. An empty text removes
+// a condition or a duration, an empty object removes a selection or a batch.
 type Change struct {
 	Name      *string    `json:"name"`
 	Enabled   *bool      `json:"enabled"`
@@ -74,8 +74,8 @@ type Change struct {
 	Actions   *[]Action  `json:"actions"`
 }
 
-// Apply sets the fields of the change in a rule. It returns Invalid if a duration or the repeat is
-// invalid; Compile checks all other fields.
+// Apply sets the fields of the change in a rule. It returns relay.KindInvalid if a duration or the
+// repeat is invalid. Compile checks the other fields.
 func (c Change) Apply(r *Rule) error {
 	p := relay.Problems{}
 	relay.Assign(&r.Name, c.Name)
@@ -128,8 +128,8 @@ func parseDuration(text string) (time.Duration, bool) {
 	return d, err == nil && d >= 0
 }
 
-// ParseRepeat parses a repeat: never, always or a duration above zero. It returns Invalid with the
-// field repeat for other texts.
+// ParseRepeat parses a repeat: never, always or a positive duration. It returns relay.KindInvalid with
+// the field repeat for other texts.
 func ParseRepeat(text string) (Repeat, error) {
 	p := relay.Problems{}
 	switch text {
@@ -145,7 +145,7 @@ func ParseRepeat(text string) (Repeat, error) {
 	return Repeat{Every: d}, p.Err()
 }
 
-// formatDuration formats a duration without units that are zero: 10m, not 10m0s. It returns an
+// formatDuration formats a duration without trailing units that are zero: 10m, not 10m0s. It returns an
 // empty text for 0.
 func formatDuration(d time.Duration) string {
 	if d == 0 {
@@ -161,20 +161,20 @@ func formatDuration(d time.Duration) string {
 	return text
 }
 
-// FailuresText are Failures of the API; LastAt is nil for none.
+// FailuresText is a Failures of the API. LastAt is nil without failures.
 type FailuresText struct {
 	Count  int64   `json:"count"`
 	LastAt *string `json:"last_at"`
 	Last   string  `json:"last"`
 }
 
-// FailuresTextOf converts failures for the API, with the time in UTC in a layout.
+// FailuresTextOf converts failures for the API. layout is the format of the time, in UTC.
 func FailuresTextOf(f Failures, layout string) FailuresText {
 	return FailuresText{f.Count, formatTimeOrNil(f.LastAt, layout), f.Last}
 }
 
-// AlarmText is an Alarm of the API without its ids; ClearedAt, AcknowledgedAt and MutedUntil are
-// nil for none.
+// AlarmText is an Alarm of the API without its IDs. ClearedAt, AcknowledgedAt and MutedUntil may be
+// nil.
 type AlarmText struct {
 	State          State                `json:"state"`
 	RaisedAt       string               `json:"raised_at"`
@@ -186,7 +186,7 @@ type AlarmText struct {
 	MutedUntil     *string              `json:"muted_until"`
 }
 
-// AlarmTextOf converts an alarm for the API, with times in UTC in a layout.
+// AlarmTextOf converts an alarm for the API. layout is the format of times, in UTC.
 func AlarmTextOf(a Alarm, layout string) AlarmText {
 	return AlarmText{
 		State: a.State, RaisedAt: a.RaisedAt.UTC().Format(layout), ClearedAt: formatTimeOrNil(a.ClearedAt, layout), Readings: ValuesOf(a.Readings),
@@ -203,7 +203,7 @@ type MuteText struct {
 	MutedBy  string `json:"muted_by"`
 }
 
-// MuteTextOf converts a mute for the API, with the time in UTC in a layout.
+// MuteTextOf converts a mute for the API. layout is the format of the time, in UTC.
 func MuteTextOf(m Mute, layout string) MuteText {
 	return MuteText{m.RuleID, m.DeviceID, m.Until.UTC().Format(layout), m.By}
 }
@@ -215,7 +215,7 @@ func formatTimeOrNil(t time.Time, layout string) *string {
 	return new(t.UTC().Format(layout))
 }
 
-// TrialText is a TrialResult of the API; State is nil if the rule would not fire.
+// TrialText is a TrialResult of the API. State is nil if the rule would not fire.
 type TrialText struct {
 	Time     string            `json:"time"`
 	Matched  bool              `json:"matched"`
@@ -224,7 +224,7 @@ type TrialText struct {
 	Requests []outbox.Outgoing `json:"requests"`
 }
 
-// TrialTextOf converts a result for the API, with the time in UTC in a layout.
+// TrialTextOf converts a result for the API. layout is the format of the time, in UTC.
 func TrialTextOf(ctx context.Context, r TrialResult, layout string, preview outbox.Previewer) (TrialText, error) {
 	requests, err := outbox.Preview(ctx, r.Requests, preview)
 	text := TrialText{Time: r.Time.UTC().Format(layout), Matched: r.Matched, Why: strings.ToValidUTF8(r.Why, "\uFFFD"), Requests: requests}

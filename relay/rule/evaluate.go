@@ -12,40 +12,40 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Evaluate evaluates the rules of an account for stored frames; see iot.Evaluate.
-// Its decisions are committed when it returns.
+// Evaluate evaluates the rules of an account for stored frames. It implements iot.Evaluate. Its
+// decisions are committed when it returns.
 func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Version, frames []iot.Stored) error {
 	set, err := s.set(ctx, acct, v)
 	if err != nil || len(set.programs) == 0 {
 		return err
 	}
-	s.counted.mu.Lock()
-	s.counted.Frames += int64(len(frames))
-	s.counted.mu.Unlock()
+	s.counters.mu.Lock()
+	s.counters.Frames += int64(len(frames))
+	s.counters.mu.Unlock()
 	e := &evaluation{s: s, acct: acct, set: set, budget: s.newBudget(acct)}
 
 	// 1. Group the frames that rules evaluate by device.
-	byID := make(map[string]*seenDevice, len(frames))
+	byID := make(map[string]*deviceFrames, len(frames))
 	for i := range frames {
 		f := &frames[i]
-		programs, trigger, sent := set.programsFor(f.Device), triggerOf(f.Frame), iot.FromDevice(f.Frame.Kind)
-		if !slices.ContainsFunc(programs, func(p *Program) bool { return p.evaluates(trigger, sent) }) {
+		programs, trigger, fromDevice := set.programsFor(f.Device), triggerOf(f.Frame), iot.FromDevice(f.Frame.Kind)
+		if !slices.ContainsFunc(programs, func(p *Program) bool { return p.evaluates(trigger, fromDevice) }) {
 			continue
 		}
-		d := byID[f.Device.ID]
-		if d == nil {
-			d = &seenDevice{device: f.Device, programs: programs}
-			byID[f.Device.ID] = d
-			e.devices = append(e.devices, d)
+		device := byID[f.Device.ID]
+		if device == nil {
+			device = &deviceFrames{device: f.Device, programs: programs}
+			byID[f.Device.ID] = device
+			e.devices = append(e.devices, device)
 		}
-		d.frames = append(d.frames, newRuleFrame(f, s.o.Settings.Zone))
+		device.frames = append(device.frames, newRuleFrame(f, s.o.Settings.Zone))
 	}
 
 	// 2. Sort the frames of each device by time, and set the previous readings if a rule examines
 	// them.
 	var stateful []string // devices for which a rule has a state
 	for _, d := range e.devices {
-		slices.SortStableFunc(d.frames, func(a, b *ruleFrame) int { return cmp.Or(a.heard.Compare(b.heard), a.frameAt.Compare(b.frameAt)) })
+		slices.SortStableFunc(d.frames, func(a, b *ruleFrame) int { return cmp.Or(a.heardAt.Compare(b.heardAt), a.frameAt.Compare(b.frameAt)) })
 		if slices.ContainsFunc(d.programs, func(p *Program) bool { return p.previous }) {
 			previous, err := s.readingsBefore(ctx, acct, d.device.ID, d.frames[0].frameAt)
 			if err != nil {
@@ -67,34 +67,34 @@ func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Vers
 	return e.decide(ctx)
 }
 
-// evaluation is one call of Evaluate.
+// evaluation is a call of Evaluate.
 type evaluation struct {
 	s       *Service
 	acct    relay.AccountID
 	set     *ruleSet
-	devices []*seenDevice
+	devices []*deviceFrames
 	states  map[Pair]PairState
 	budget  *budget
 }
 
-// seenDevice has the frames of one device, in the order in which the network received them.
-type seenDevice struct {
+// deviceFrames has the frames of a device in the order in which the network received them.
+type deviceFrames struct {
 	device   *iot.Device
 	programs []*Program
 	frames   []*ruleFrame
 }
 
-// evaluates reports whether the rule evaluates frames of a trigger. Rules on silence evaluate all
-// frames that the device has sent.
-func (p *Program) evaluates(trigger Trigger, sent bool) bool {
-	return p.Rule.On == trigger || p.Rule.On == OnSilent && sent
+// evaluates reports whether the rule evaluates frames of a trigger. A rule on silence evaluates all
+// frames sent by the device.
+func (p *Program) evaluates(trigger Trigger, fromDevice bool) bool {
+	return p.Rule.On == trigger || p.Rule.On == OnSilent && fromDevice
 }
 
-// maxPrevious is the largest number of previous readings that are read of a device.
-const maxPrevious = 200
+// maxPreviousReadings is the largest number of previous readings that are read for a device.
+const maxPreviousReadings = 200
 
 func (s *Service) readingsBefore(ctx context.Context, acct relay.AccountID, deviceID string, t time.Time) ([]iot.Point, error) {
-	points, err := s.deps.Fleet.Points(ctx, acct, deviceID, time.Time{}, t.Add(-1), maxPrevious)
+	points, err := s.deps.Fleet.Points(ctx, acct, deviceID, time.Time{}, t.Add(-1), maxPreviousReadings)
 	if err != nil {
 		return nil, fmt.Errorf("readings before a frame of device %s: %w", deviceID, err)
 	}
@@ -125,20 +125,20 @@ func (s *Service) pairStates(ctx context.Context, acct relay.AccountID, deviceID
 
 type ruleDevice struct {
 	program *Program
-	device  *seenDevice
+	device  *deviceFrames
 }
 
-// maxDecided is the largest number of deliveries that one transaction creates. A rule with more
-// parameters may exceed it.
-const maxDecided = 500
+// deliveriesPerTransaction is the largest number of deliveries that one transaction creates. A rule
+// with more parameters may exceed it.
+const deliveriesPerTransaction = 500
 
-// decidedTogether returns the number of firings whose deliveries one transaction creates.
-func (e *evaluation) decidedTogether() int {
+// firingsPerTransaction returns the number of firings with deliveries created in one transaction.
+func (e *evaluation) firingsPerTransaction() int {
 	fanOut := 1
 	for _, p := range e.set.programs {
 		fanOut = max(fanOut, p.Rule.fanOut())
 	}
-	return max(1, maxDecided/fanOut)
+	return max(1, deliveriesPerTransaction/fanOut)
 }
 
 func (e *evaluation) decide(ctx context.Context) error {
@@ -158,7 +158,7 @@ func (e *evaluation) decide(ctx context.Context) error {
 	if err := e.setTypes(ctx); err != nil {
 		return err
 	}
-	for chunk := range slices.Chunk(changes, e.decidedTogether()) {
+	for chunk := range slices.Chunk(changes, e.firingsPerTransaction()) {
 		if err := e.change(ctx, chunk); err != nil {
 			return err
 		}
@@ -166,12 +166,12 @@ func (e *evaluation) decide(ctx context.Context) error {
 	return e.forward(ctx, forwards)
 }
 
-// changes reports whether frames change the state of a rule for their device that was read
+// changes reports whether frames change the state of a rule for their device. The state was read
 // without a lock.
-func (e *evaluation) changes(p *Program, d *seenDevice) bool {
+func (e *evaluation) changes(p *Program, d *deviceFrames) bool {
 	pair := Pair{p.Rule.ID, d.device.ID}
-	st, known := e.states[pair]
-	if !known {
+	st, exists := e.states[pair]
+	if !exists {
 		st.Pair = pair
 	}
 	if p.Rule.On == OnSilent && st.AlarmID == "" {
@@ -179,12 +179,12 @@ func (e *evaluation) changes(p *Program, d *seenDevice) bool {
 	}
 	changed := false
 	for _, frame := range d.frames {
-		if !p.evaluates(frame.trigger, frame.sent) {
+		if !p.evaluates(frame.trigger, frame.fromDevice) {
 			continue
 		}
 		v := p.step(e.acct, &st, frame)
 		if v.err != nil {
-			e.s.failed.add(e.acct, p.Rule.ID, v.err, e.s.o.Now())
+			e.s.failures.add(e.acct, p.Rule.ID, v.err, e.s.o.Now())
 		}
 		changed = changed || v.changed
 	}
@@ -204,7 +204,7 @@ func (e *evaluation) setTypes(ctx context.Context) error {
 	return nil
 }
 
-// change locks the states, evaluates the frames again, and saves the changes.
+// change locks the states, evaluates the frames again and saves the changes.
 func (e *evaluation) change(ctx context.Context, ruleDevices []ruleDevice) error {
 	devices := make(map[Pair]ruleDevice, len(ruleDevices))
 	pairs := make([]Pair, len(ruleDevices))
@@ -215,22 +215,22 @@ func (e *evaluation) change(ctx context.Context, ruleDevices []ruleDevice) error
 	return e.s.decideLocked(ctx, e.budget, pairs, func(d *decisionDraft, st *PairState) {
 		rd := devices[st.Pair]
 		for _, frame := range rd.device.frames {
-			if rd.program.evaluates(frame.trigger, frame.sent) {
+			if rd.program.evaluates(frame.trigger, frame.fromDevice) {
 				d.record(rd.program, st, rd.program.step(e.acct, st, frame), func() Occurrence { return frame.occurrence(rd.program, "") })
 			}
 		}
 	})
 }
 
-// firing is an occurrence and the rule that caused it.
+// firing is an occurrence with the rule that caused it.
 type firing struct {
 	program *Program
 	Occurrence
-	raisedAt time.Time // of the alarm; zero if a frame is forwarded
+	raisedAt time.Time // time of the alarm; zero for a forwarded frame
 }
 
-// forward creates the deliveries of frames, or adds the frames to batches. It works in chunks to
-// bound memory, because each occurrence has the values of its frame.
+// forward creates the deliveries of frames or adds the frames to batches. It works in chunks to limit
+// memory, because each occurrence has the values of its frame.
 func (e *evaluation) forward(ctx context.Context, ruleDevices []ruleDevice) error {
 	type forwarding struct {
 		program *Program
@@ -248,17 +248,17 @@ func (e *evaluation) forward(ctx context.Context, ruleDevices []ruleDevice) erro
 			}
 		}
 	}
-	for chunk := range slices.Chunk(single, e.decidedTogether()) {
+	for chunk := range slices.Chunk(single, e.firingsPerTransaction()) {
 		fired := make([]firing, len(chunk))
 		for i, f := range chunk {
 			fired[i] = firing{program: f.program, Occurrence: f.frame.occurrence(f.program, Forwarded)}
 		}
 		// Rules that forward frames have no states.
-		if err := e.s.saveDecision(ctx, e.budget, nil, func(d *decisionDraft, _ []PairState) { d.fired = fired }); err != nil {
+		if err := e.s.saveDecision(ctx, e.budget, nil, func(d *decisionDraft, _ []PairState) { d.firings = fired }); err != nil {
 			return err
 		}
 	}
-	for chunk := range slices.Chunk(batched, maxDecided) {
+	for chunk := range slices.Chunk(batched, deliveriesPerTransaction) {
 		items := make([]Item, len(chunk))
 		for i, f := range chunk {
 			occurrence := f.frame.occurrence(f.program, Forwarded)

@@ -14,13 +14,13 @@ import (
 type Explanation struct {
 	RuleID, Name string
 	Matched      bool   // the condition holds, or the rule has none
-	State        State  // Raised or Cleared if the frame did so, or Forwarded; else empty
-	AlarmID      string // of an alarm that the frame raised or cleared
+	State        State  // Raised, Cleared or Forwarded by the frame; else empty
+	AlarmID      string // alarm raised or cleared by the frame
 	Why          string
 }
 
-// Explain evaluates the present rules for a stored frame, without their states from earlier
-// frames, and returns an explanation for each rule that evaluates the frame.
+// Explain evaluates the current rules for a stored frame, without their states from earlier frames. It
+// returns an explanation for each rule that evaluates the frame.
 func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Stored) ([]Explanation, error) {
 	set, err := s.currentSet(ctx, acct)
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Store
 	}
 	var explanations []Explanation
 	for _, p := range programs {
-		if !p.evaluates(frame.trigger, frame.sent) {
+		if !p.evaluates(frame.trigger, frame.fromDevice) {
 			continue
 		}
 		e := Explanation{RuleID: p.Rule.ID, Name: p.Rule.Name}
@@ -80,8 +80,8 @@ func (e *Explanation) String() string {
 	return name + " did not fire: " + e.Why
 }
 
-// About returns the message id of the rule's deliveries for a frame: the record if the frame is
-// forwarded, else the id of the alarm, empty for none.
+// About returns the message ID of the rule's deliveries for a frame: the record for a forwarded frame,
+// else the ID of the alarm, or an empty text without an alarm.
 func (e *Explanation) About(record string) string {
 	if e.State == Forwarded {
 		return record

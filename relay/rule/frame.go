@@ -11,24 +11,24 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// ruleFrame is a frame with the values for expressions, which all rules share.
+// ruleFrame is a frame with the values for expressions. All rules share it.
 type ruleFrame struct {
-	record   string
-	device   *iot.Device
-	frameAt  time.Time // the frame's time
-	heard    time.Time // when the network received it; determines the order of a device's frames
-	trigger  Trigger
-	sent     bool // by the device itself
-	points   []iot.Point
-	previous []iot.Point // the newest previous reading of each key; only if a rule examines them
-	radio    *iot.RadioData
-	event    map[string]any
-	subject  condition.Subject
-	trace    tracing.Parent
-	types    map[string]iot.SensorType // for units; set before occurrences are created
+	record           string
+	device           *iot.Device
+	frameAt          time.Time // the frame's time
+	heardAt          time.Time // time of receipt by the network; orders the frames of a device
+	trigger          Trigger
+	fromDevice       bool // the device itself sent the frame
+	points           []iot.Point
+	previous         []iot.Point // the newest previous reading of each key; only if a rule examines them
+	radio            *iot.RadioData
+	event            map[string]any
+	conditionSubject condition.Subject
+	trace            tracing.Parent
+	types            map[string]iot.SensorType // sensor types for units; set before occurrences are created
 }
 
-// triggerOf returns the trigger of a frame: OnReading for uplinks, OnEvent for all others.
+// triggerOf returns the trigger of a frame: OnReading for uplinks, OnEvent for other frames.
 func triggerOf(f *decoders.Frame) Trigger {
 	if f.Kind == decoders.Uplink {
 		return OnReading
@@ -38,7 +38,7 @@ func triggerOf(f *decoders.Frame) Trigger {
 
 func newRuleFrame(f *iot.Stored, zone *time.Location) *ruleFrame {
 	frame := &ruleFrame{
-		record: f.Record, device: f.Device, frameAt: f.Time, heard: f.Heard, trigger: triggerOf(f.Frame), sent: iot.FromDevice(f.Frame.Kind), points: f.Points, radio: f.Radio, trace: f.Trace,
+		record: f.Record, device: f.Device, frameAt: f.Time, heardAt: f.Heard, trigger: triggerOf(f.Frame), fromDevice: iot.FromDevice(f.Frame.Kind), points: f.Points, radio: f.Radio, trace: f.Trace,
 	}
 	if frame.trigger == OnEvent {
 		frame.event = eventOf(f.Frame)
@@ -47,14 +47,14 @@ func newRuleFrame(f *iot.Stored, zone *time.Location) *ruleFrame {
 	return frame
 }
 
-// prepare sets the subject of expressions.
+// prepare sets the condition subject.
 func (f *ruleFrame) prepare(zone *time.Location) {
-	f.subject = subjectOf(f.device, f.heard, f.frameAt, zone, f.radio)
-	f.subject.Values, f.subject.Previous, f.subject.Event = subjectValues(f.points), subjectValues(f.previous), f.event
+	f.conditionSubject = newConditionSubject(f.device, f.heardAt, f.frameAt, zone, f.radio)
+	f.conditionSubject.Values, f.conditionSubject.Previous, f.conditionSubject.Event = conditionValues(f.points), conditionValues(f.previous), f.event
 }
 
-// subjectOf returns a subject with the fields of device and uplink; radio may be nil.
-func subjectOf(d *iot.Device, lastSeen, t time.Time, zone *time.Location, radio *iot.RadioData) condition.Subject {
+// newConditionSubject returns a subject with the fields of device and uplink. radio may be nil.
+func newConditionSubject(d *iot.Device, lastSeen, t time.Time, zone *time.Location, radio *iot.RadioData) condition.Subject {
 	s := condition.Subject{
 		At: t.In(zone),
 		Device: condition.Device{
@@ -74,14 +74,14 @@ func newest(points []iot.Point) map[string]*iot.Point {
 	newestPoints := make(map[string]*iot.Point, len(points))
 	for i := range points {
 		p := &points[i]
-		if known := newestPoints[p.Key]; known == nil || p.Time.After(known.Time) {
+		if current := newestPoints[p.Key]; current == nil || p.Time.After(current.Time) {
 			newestPoints[p.Key] = p
 		}
 	}
 	return newestPoints
 }
 
-func subjectValues(points []iot.Point) map[string]any {
+func conditionValues(points []iot.Point) map[string]any {
 	if len(points) == 0 {
 		return nil
 	}
@@ -121,7 +121,7 @@ func valuesOf(points []iot.Point, types map[string]iot.SensorType) map[string]Va
 func eventOf(f *decoders.Frame) map[string]any {
 	values := map[string]any{"type": string(f.Kind)}
 	for key, v := range f.Object {
-		if _, taken := values[key]; !taken {
+		if _, exists := values[key]; !exists {
 			values[key] = v
 		}
 	}
@@ -144,8 +144,8 @@ func (f *ruleFrame) occurrence(p *Program, state State) Occurrence {
 		Rule: &p.Rule, State: state, Device: *f.device, Record: f.record, Time: f.frameAt,
 		Readings: valuesOf(f.points, f.types), Radio: f.radio, Event: maps.Clone(f.event), Trace: f.trace,
 	}
-	if f.sent {
-		o.Device.LastSeen = f.heard
+	if f.fromDevice {
+		o.Device.LastSeen = f.heardAt
 	}
 	if p.previous {
 		o.Previous = valuesOf(f.previous, f.types)

@@ -16,8 +16,8 @@ import (
 const (
 	maxName       = 255
 	maxActions    = 10
-	maxDeliveries = 100    // parameters of all actions together
-	maxDevices    = 10_000 // ids in Devices.IDs
+	maxDeliveries = 100    // number of parameters of all actions together
+	maxDevices    = 10_000 // number of Devices.IDs
 	maxDuration   = 366 * 24 * time.Hour
 	minSilence    = time.Minute
 	maxBatch      = 1000
@@ -27,14 +27,14 @@ const (
 // Program is a compiled rule. It is safe for concurrent use.
 type Program struct {
 	Rule        Rule
-	when, clear *condition.Rule // nil without a condition
+	when, clear *condition.Rule // nil if the rule has no such condition
 	actions     *actions
 	previous    bool // a condition or a body examines the previous readings
 	selected    selection
 }
 
-// Compile checks and compiles a rule. It returns relay.KindInvalid with the invalid fields:
-// "when", "clear", "actions[1].body" …. Problems of expressions have the line and the column.
+// Compile checks and compiles a rule. It returns relay.KindInvalid with the invalid fields, such as
+// "when", "clear" or "actions[1].body". Problems of expressions have the line and the column.
 func Compile(r *Rule) (*Program, error) {
 	p := relay.Problems{}
 	r.check(p)
@@ -44,16 +44,16 @@ func Compile(r *Rule) (*Program, error) {
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	var named []string
+	var conditionKeys []string
 	for _, c := range []*condition.Rule{program.when, program.clear} {
 		if c != nil {
-			named = append(named, c.Keys()...)
+			conditionKeys = append(conditionKeys, c.Keys()...)
 			program.previous = program.previous || c.UsesPrevious()
 		}
 	}
-	slices.Sort(named)
+	slices.Sort(conditionKeys)
 	var err error
-	if program.actions, err = compileActions(r, slices.Compact(named)); err != nil {
+	if program.actions, err = compileActions(r, slices.Compact(conditionKeys)); err != nil {
 		return nil, err
 	}
 	program.previous = program.previous || slices.ContainsFunc(program.actions.actions, func(a action) bool {
@@ -132,7 +132,7 @@ func (r *Rule) check(p relay.Problems) {
 	}
 }
 
-// fanOut returns the number of deliveries that the rule creates when it fires.
+// fanOut returns the number of deliveries of one firing of the rule.
 func (r *Rule) fanOut() (n int) {
 	for _, a := range r.Actions {
 		n += len(a.Parameters)
@@ -145,7 +145,7 @@ func (p *Program) forwards() bool { return p.when == nil && p.Rule.On != OnSilen
 
 // keys returns the keys of readings that the conditions and bodies examine, sorted.
 func (p *Program) keys() []string {
-	keys := slices.Clone(p.actions.named)
+	keys := slices.Clone(p.actions.conditionKeys)
 	for _, a := range p.actions.actions {
 		if a.body != nil {
 			keys = append(keys, a.body.Keys()...)
@@ -155,8 +155,8 @@ func (p *Program) keys() []string {
 	return slices.Compact(keys)
 }
 
-// startsAnew reports whether the states of a rule are meaningless after a change, so that they are
-// deleted.
+// startsAnew reports whether the states of a rule are deleted after a change, because they are
+// meaningless for the new rule.
 func startsAnew(oldRule, newRule Rule) bool {
 	return oldRule.Enabled && !newRule.Enabled || oldRule.On != newRule.On || oldRule.When != newRule.When || oldRule.Clear != newRule.Clear ||
 		oldRule.For != newRule.For || oldRule.SilentFor != newRule.SilentFor || !slices.Equal(oldRule.Devices.IDs, newRule.Devices.IDs) ||
@@ -194,15 +194,15 @@ func newPattern(text string) pattern { return strings.Split(text, "*") }
 
 // matches reports whether the pattern matches a text, in time linear in the lengths of both.
 func (p pattern) matches(text string) bool {
-	last := len(p) - 1
-	if last == 0 {
+	lastPart := len(p) - 1
+	if lastPart == 0 {
 		return text == p[0]
 	}
 	text, ok := strings.CutPrefix(text, p[0])
 	if ok {
-		text, ok = strings.CutSuffix(text, p[last])
+		text, ok = strings.CutSuffix(text, p[lastPart])
 	}
-	for _, part := range p[1:last] {
+	for _, part := range p[1:lastPart] {
 		if ok {
 			_, text, ok = strings.Cut(text, part)
 		}
@@ -219,8 +219,8 @@ const (
 	no
 )
 
-// evaluate evaluates a condition of a rule, when or clear, and returns the reason of the result.
-// An error is a fault of the expression.
+// evaluate evaluates a condition of a rule, when or clear, and returns the result with its reason. An
+// error is a failure of the expression.
 func evaluate(name string, c *condition.Rule, s *condition.Subject) (holds truth, reason string, err error) {
 	result, err := c.Holds(s)
 	switch {

@@ -16,20 +16,20 @@ type Trigger string
 // The triggers.
 const (
 	OnReading Trigger = "reading" // the readings of an uplink
-	OnSilent  Trigger = "silent"  // the device has sent nothing for Rule.SilentFor
+	OnSilent  Trigger = "silent"  // no frame of the device for Rule.SilentFor
 	OnEvent   Trigger = "event"   // a join, a status or another event of a device
 )
 
-// Rule performs actions for the frames, or the silence, of devices of an account.
+// Rule performs actions for the frames or the silence of devices of an account.
 type Rule struct {
 	ID      string  `json:"id"`
 	Name    string  `json:"name"`
 	Enabled bool    `json:"enabled"`
 	On      Trigger `json:"on"`
 	Devices Devices `json:"devices,omitzero"`
-	// When is the condition under which an alarm is raised; without When, every frame is
-	// forwarded. Clear is the condition under which the alarm is cleared; without Clear, it is
-	// cleared when When does not hold. Both are expressions.
+	// When is the condition that raises an alarm. Without When, each frame is forwarded. Clear is
+	// the condition that clears the alarm. Without Clear, the alarm is cleared when When does not
+	// hold. Both are expressions.
 	When  string `json:"when,omitempty"`
 	Clear string `json:"clear,omitempty"`
 	// For is the time for which When must hold before the alarm is raised.
@@ -51,16 +51,16 @@ type Rule struct {
 	Unopened bool `json:"-"`
 }
 
-// Failures counts the frames for which an expression of a rule failed, or some actions were not
-// performed because of a limit, since the last change of the rule.
+// Failures counts the frames with a failed expression of a rule, or with actions that were omitted
+// because of a limit, since the last change of the rule.
 type Failures struct {
 	Count  int64     `json:"count"`
 	LastAt time.Time `json:"last_at,omitzero"`
-	Last   string    `json:"last,omitempty"` // the reason
+	Last   string    `json:"last,omitempty"` // reason of the last failure
 }
 
-// Devices selects devices of the account; the zero value selects all. It selects devices that
-// match all fields that are set.
+// Devices selects devices of the account that match all fields that are set. The zero value selects
+// all devices.
 type Devices struct {
 	DecoderID  string   `json:"decoder_id,omitempty"`
 	LocationID string   `json:"location_id,omitempty"`
@@ -75,8 +75,8 @@ type Repeat struct {
 	Every  time.Duration `json:"every,omitempty"`
 }
 
-// Batch collects forwarded frames into one request, until there are Count frames or the first
-// frame has waited for Every. The zero value forwards each frame in its own request.
+// Batch collects forwarded frames into one request until there are Count frames or the first frame has
+// waited for Every. The zero value forwards each frame in a separate request.
 type Batch struct {
 	Count int           `json:"count,omitempty"`
 	Every time.Duration `json:"every,omitempty"`
@@ -93,33 +93,33 @@ const (
 // Action is performed when a rule fires.
 type Action struct {
 	Action string `json:"action"`
-	// Parameters are URLs, e-mail addresses or numbers; each gets a delivery.
+	// Parameters are URLs, e-mail addresses or numbers. Each one gets a delivery.
 	Parameters []string `json:"parameters"`
-	// Body is an expression; its result, as JSON, is the body of http_post and the
-	// text of email and sms.
+	// Body is an expression. Its result, as JSON, is the body of http_post and the text of email and
+	// sms.
 	Body string `json:"body,omitempty"`
-	// Originator is the originator of an sms; empty means the account's default.
+	// Originator is the originator of an SMS. Empty means the account's default.
 	Originator string `json:"originator,omitempty"`
 }
 
-// State is the state of a rule for a device, or the outcome for one frame.
+// State is the state of an alarm, or the effect of a rule on a frame.
 type State string
 
-// The states. An alarm is raised or cleared; a frame may also be forwarded.
+// The states. An alarm is raised or cleared. A frame may also be forwarded.
 const (
 	Raised    State = "raised"
 	Cleared   State = "cleared"
 	Forwarded State = "forwarded"
 )
 
-// Alarm is a rule's condition that held for a device.
+// Alarm records that the condition of a rule held for a device.
 type Alarm struct {
 	ID       string `json:"id"`
 	RuleID   string `json:"rule_id"`
 	DeviceID string `json:"device_id"`
 	State    State  `json:"state"`
-	// RaisedAt and ClearedAt are the times of the frames that raised and cleared the alarm, or
-	// without a frame the times at which the change was due. ClearedAt is zero while the alarm is
+	// RaisedAt and ClearedAt are the times of the frames that raised and cleared the alarm. Without
+	// a frame they are the times at which the change was due. ClearedAt is zero while the alarm is
 	// raised.
 	RaisedAt  time.Time `json:"raised_at"`
 	ClearedAt time.Time `json:"cleared_at,omitzero"`
@@ -128,11 +128,11 @@ type Alarm struct {
 	AcknowledgedAt time.Time        `json:"acknowledged_at,omitzero"`
 	AcknowledgedBy string           `json:"acknowledged_by,omitempty"`
 	Note           string           `json:"note,omitempty"`
-	// MutedUntil is the time at which the last mute of the rule and the device ends; zero for
-	// none.
+	// MutedUntil is the time at which the last mute of the rule and the device ends, or zero without
+	// a mute.
 	MutedUntil time.Time `json:"-"`
-	// RaisedBy and ClearedBy are the journal records of the frames that raised and cleared the
-	// alarm; empty without a frame.
+	// RaisedBy and ClearedBy are the journal records of the frames that raised and cleared the alarm.
+	// They are empty without a frame.
 	RaisedBy  string `json:"raised_by,omitempty"`
 	ClearedBy string `json:"cleared_by,omitempty"`
 }
@@ -145,14 +145,14 @@ type Value struct {
 	Units  string  `json:"units,omitempty"` // metric
 }
 
-// Occurrence is one firing of a rule for a device.
+// Occurrence is a firing of a rule for a device.
 type Occurrence struct {
 	Rule     *Rule
-	AlarmID  string // empty when a frame is forwarded
+	AlarmID  string // empty for a forwarded frame
 	State    State
 	Device   iot.Device
 	Record   string    // the journal record of the frame; empty without a frame
-	Time     time.Time // of the frame; without a frame, the time at which the rule fired
+	Time     time.Time // time of the frame; without a frame, time of the firing
 	Readings map[string]Value
 	Previous map[string]Value // the previous readings, if the rule examines them
 	Radio    *iot.RadioData   `json:"Uplink"` // may be nil; stored occurrences have it as Uplink
@@ -180,22 +180,22 @@ type Owned[T any] struct {
 // PairState is the state of a rule for a device.
 type PairState struct {
 	Pair
-	// AlarmID is the alarm that is raised, empty for none, since RaisedAt.
+	// AlarmID is the raised alarm, or empty without one. RaisedAt is its time.
 	AlarmID  string
 	RaisedAt time.Time
-	// Since is the time at which the condition of a rule with For began to hold, zero otherwise.
-	// Began is the occurrence of the frame at that time.
+	// Since is the time at which the condition of a rule with For began to hold, or zero. Began is
+	// the occurrence of the frame at that time.
 	Since time.Time
 	Began *Occurrence
 	// At, FrameAt and Record are the time of receipt, the time and the journal record of the frame
-	// that changed the state last. Frames that are not later are not evaluated.
+	// that last changed the state. Only later frames are evaluated.
 	At, FrameAt time.Time
 	Record      string
-	// Repeats counts the runs of the raised alarm's actions after the first. RanAt is the time of
-	// the last run.
+	// Repeats counts the runs of the raised alarm's actions after the first one. RanAt is the time
+	// of the last run.
 	Repeats int
 	RanAt   time.Time
-	// Due is the time at which the state is evaluated without a frame, zero for never.
+	// Due is the time at which the state is evaluated without a frame, or zero for never.
 	Due time.Time
 }
 
@@ -203,32 +203,32 @@ type PairState struct {
 type Decision struct {
 	States     []PairState // the changed states
 	Raised     []Alarm
-	Cleared    []Alarm // by id; ClearedAt is set
+	Cleared    []Alarm // alarms with ID, ClearedAt and ClearedBy only
 	Deliveries []outbox.Delivery
-	// Watch has the ids of devices to check for silence at once.
+	// Watch has the IDs of devices to check for silence at once.
 	Watch []string
 }
 
-// Watch is the time at which a device has to be checked for silence; a zero Due means never.
+// Watch is the time of the next check of a device for silence. A zero Due means never.
 type Watch struct {
 	Account  relay.AccountID
 	DeviceID string
 	Due      time.Time
 }
 
-// Enrolment is an account for whose devices watches have to be added. After is the id of the last
-// device that has a watch.
+// Enrolment is an account that needs watches for its devices. After is the ID of the last device with
+// a watch.
 type Enrolment struct {
 	Account relay.AccountID
 	After   string
 }
 
-// Item is a frame that a rule has collected for a batch; its Occurrence has no Rule.
+// Item is a frame that a rule has collected for a batch. Its Occurrence has no Rule.
 type Item struct {
 	RuleID     string
 	Occurrence Occurrence
 	Batch      Batch
-	At         time.Time // when it was collected
+	At         time.Time // time of the collection
 }
 
 // BatchRef names the batch of a rule.
@@ -237,20 +237,20 @@ type BatchRef struct {
 	RuleID  string
 }
 
-// Ref is the position of a rule in a list over accounts; the zero Ref is before the first rule.
+// Ref is the position of a rule in a list of all accounts. The zero Ref is before the first rule.
 type Ref struct {
 	Account   relay.AccountID
 	CreatedAt time.Time
 	ID        string
 }
 
-// AlarmFilter selects alarms of an account; the zero value selects all.
+// AlarmFilter selects alarms of an account. The zero value selects all alarms.
 type AlarmFilter struct {
 	State            State
 	RuleID, DeviceID string
-	From, To         time.Time // of RaisedAt, inclusive
-	// Limit is the largest number of alarms to return. Cursor is the cursor that the previous page
-	// returned.
+	From, To         time.Time // range of RaisedAt, inclusive
+	// Limit is the largest number of alarms to return. Cursor is the cursor returned with the
+	// previous page.
 	Limit  int
 	Cursor string
 }

@@ -18,18 +18,18 @@ import (
 // Deps are the dependencies of a Service. Store, Fleet and Deliveries are required.
 type Deps struct {
 	Store      *Store
-	Fleet      *iot.Service // devices and their readings
+	Fleet      *iot.Service // provides devices and their readings
 	Deliveries outbox.Sender
-	// Transactions replaces those of Store in tests; nil means Store.
+	// Transactions replaces the transactions of Store in tests. nil means Store.
 	Transactions Transactions
-	// CheckURL reports why the gateway may not call a URL; nil allows all URLs.
+	// CheckURL returns an error if the gateway may not call a URL. nil allows all URLs.
 	CheckURL func(string) error
-	// Behind reports that the gateway is behind with the processing of frames. Meanwhile, silence
-	// is not checked and due states are not evaluated. nil means never.
+	// Behind reports whether the processing of frames is behind. Meanwhile, silence is not checked
+	// and due states are not evaluated. nil means never.
 	Behind func() bool
 }
 
-// Options configures a Service; the zero value works.
+// Options configures a Service. The zero value is valid.
 type Options struct {
 	Settings Settings
 	// Tick is the interval of Service.Tick; 0 means 1 s.
@@ -37,30 +37,30 @@ type Options struct {
 	// MaxRules is the largest number of rules that an account may have; 0 means 2,000.
 	MaxRules int
 	// ActionsPerFrame is the largest number of deliveries of all rules for one frame; 0 means 100.
-	// ActionsPerMinute is the largest number of deliveries of an account in a minute; 0 means
-	// 6,000. Beyond these limits, alarms are raised and cleared without actions.
+	// ActionsPerMinute is the largest number of deliveries of an account per minute; 0 means 6,000.
+	// Beyond these limits, alarms are raised and cleared without actions.
 	ActionsPerFrame, ActionsPerMinute int
 	Now                               func() time.Time
 	NewID                             func() string
 	Logger                            *slog.Logger
 }
 
-// Service implements the use cases of rules and alarms. It is safe for concurrent
+// Service implements the operations on rules and alarms. It is safe for concurrent
 // use.
 type Service struct {
-	deps    Deps
-	o       Options
-	mu      sync.Mutex
-	sets    map[relay.AccountID]*ruleSet
-	failed  failures
-	counted counters
-	limiter limiter
+	deps     Deps
+	o        Options
+	mu       sync.Mutex
+	sets     map[relay.AccountID]*ruleSet
+	failures failures
+	counters counters
+	limiter  limiter
 }
 
 // New returns a Service. It returns an error if a required dependency is missing.
 func New(d Deps, o Options) (*Service, error) {
 	if d.Store == nil || d.Fleet == nil || d.Deliveries.Dispatcher == nil {
-		return nil, errors.New("rule: store, fleet and deliveries are needed")
+		return nil, errors.New("rule: store, fleet and deliveries are required")
 	}
 	if d.Transactions == nil {
 		d.Transactions = d.Store
@@ -87,11 +87,11 @@ func New(d Deps, o Options) (*Service, error) {
 	return &Service{deps: d, o: o, sets: make(map[relay.AccountID]*ruleSet)}, nil
 }
 
-// Create saves a new rule. If the rule has no id, it gets a new one. Create returns the saved rule,
-// and warnings about missing decoders, locations, devices and keys.
+// Create saves a new rule. A rule without an ID gets a new one. Create returns the saved rule and
+// warnings about missing decoders, locations, devices and keys.
 //
-// It returns relay.KindInvalid with the field ("when", "actions[1].body" …), and
-// relay.KindConflict if the id exists.
+// It returns relay.KindInvalid with the field, such as "when" or "actions[1].body", and
+// relay.KindConflict if the ID exists.
 func (s *Service) Create(ctx context.Context, acct relay.AccountID, r Rule) (Rule, []string, error) {
 	now := s.o.Now().UTC()
 	r.ID, r.CreatedAt, r.UpdatedAt, r.Failures = cmp.Or(r.ID, s.o.NewID()), now, now, Failures{}
@@ -114,17 +114,17 @@ func (s *Service) Create(ctx context.Context, acct relay.AccountID, r Rule) (Rul
 
 // Change calls change with a rule and saves the result. If the trigger, a condition or the devices
 // change, the rule's states are deleted and its alarms are cleared without actions. It returns
-// relay.KindNotFound if there is no such rule, relay.KindInvalid as Create does, and errors of
+// relay.KindNotFound if there is no such rule, relay.KindInvalid like Create, and the errors of
 // change.
 func (s *Service) Change(ctx context.Context, acct relay.AccountID, id string, change func(*Rule) error) (Rule, []string, error) {
 	var p *Program
 	now := s.o.Now().UTC()
 	r, err := s.deps.Store.Change(ctx, acct, id, func(r *Rule) (err error) {
-		created := r.CreatedAt
+		createdAt := r.CreatedAt
 		if err := change(r); err != nil {
 			return err
 		}
-		r.ID, r.CreatedAt, r.UpdatedAt = id, created, now
+		r.ID, r.CreatedAt, r.UpdatedAt = id, createdAt, now
 		p, err = s.check(r)
 		return err
 	}, startsAnew, now)
@@ -134,13 +134,13 @@ func (s *Service) Change(ctx context.Context, acct relay.AccountID, id string, c
 	return r, s.warnings(ctx, acct, p), nil
 }
 
-// Delete deletes a rule; its alarms stay as history, and raised ones are cleared
-// without actions. It returns relay.KindNotFound if there is no such rule.
+// Delete deletes a rule. Its alarms stay as history, and raised ones are cleared without actions. It
+// returns relay.KindNotFound if there is no such rule.
 func (s *Service) Delete(ctx context.Context, acct relay.AccountID, id string) error {
 	return s.deps.Store.Delete(ctx, acct, id, s.o.Now())
 }
 
-// Rule returns a rule; relay.KindNotFound if there is none.
+// Rule returns a rule, or relay.KindNotFound if there is none.
 func (s *Service) Rule(ctx context.Context, acct relay.AccountID, id string) (Rule, error) {
 	return s.deps.Store.Rule(ctx, acct, id)
 }
@@ -150,8 +150,8 @@ func (s *Service) Rules(ctx context.Context, acct relay.AccountID) ([]Rule, erro
 	return s.deps.Store.Rules(ctx, acct)
 }
 
-// FindRules returns rules of an account, 0 for all accounts, after cursor, by account and time of
-// creation.
+// FindRules returns rules of an account, 0 for all accounts, after cursor, in the order of account and
+// time of creation.
 func (s *Service) FindRules(ctx context.Context, acct relay.AccountID, cursor Ref, limit int) ([]Owned[Rule], error) {
 	return s.deps.Store.FindRules(ctx, acct, cursor, limit)
 }
@@ -167,9 +167,9 @@ func (s *Service) check(r *Rule) (*Program, error) {
 	return p, nil
 }
 
-// warnings returns warnings about the decoder, the location and the devices of a rule if they do
-// not exist, and about the keys of its expressions that no decoder of its devices maps. It
-// returns no warnings if the records cannot be read.
+// warnings returns warnings about a decoder, a location and devices of a rule that do not exist, and
+// about keys in its expressions that no decoder of its devices maps. It returns no warnings if the
+// records cannot be read.
 func (s *Service) warnings(ctx context.Context, acct relay.AccountID, p *Program) (warnings []string) {
 	add := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
 	d := p.Rule.Devices
@@ -183,7 +183,7 @@ func (s *Service) warnings(ctx context.Context, acct relay.AccountID, p *Program
 	if len(d.IDs) > 0 {
 		found, err := s.deps.Fleet.DevicesByID(ctx, acct, d.IDs)
 		missing := slices.DeleteFunc(slices.Clone(d.IDs), func(id string) bool { _, ok := found[id]; return ok || err != nil })
-		for _, id := range missing[:min(len(missing), maxMissing)] {
+		for _, id := range missing[:min(len(missing), maxMissingDevices)] {
 			add("There is no device %q.", id)
 		}
 	}
@@ -218,15 +218,15 @@ func (s *Service) warnings(ctx context.Context, acct relay.AccountID, p *Program
 	return warnings
 }
 
-const maxMissing = 10
+const maxMissingDevices = 10
 
 // errKept cancels the transaction of Declare, so that the stored rule does not change.
 var errKept = errors.New("the stored rule is kept")
 
-// Declare creates a rule or replaces the stored one with its id. It calls keep with the present
-// stored rule, nil for none, and saves nothing if keep returns true. It does not check whether
-// the gateway may call the rule's URLs, because the inventory has been checked before. It
-// returns relay.KindInvalid as Create does.
+// Declare creates a rule or replaces the stored rule with the same ID. It calls keep with the stored
+// rule, or nil for none, and saves nothing if keep returns true. It does not check whether the gateway
+// may call the rule's URLs, because the inventory has already been checked. It returns
+// relay.KindInvalid like Create.
 func (s *Service) Declare(ctx context.Context, acct relay.AccountID, r Rule, keep func(stored *Rule) bool) error {
 	now := s.o.Now().UTC()
 	if _, err := Compile(&r); err != nil {
@@ -236,9 +236,9 @@ func (s *Service) Declare(ctx context.Context, acct relay.AccountID, r Rule, kee
 		if keep(stored) {
 			return errKept
 		}
-		created := stored.CreatedAt
+		createdAt := stored.CreatedAt
 		*stored = r
-		stored.CreatedAt, stored.UpdatedAt = created, now
+		stored.CreatedAt, stored.UpdatedAt = createdAt, now
 		return nil
 	}, startsAnew, now)
 	if errors.Is(err, errKept) {

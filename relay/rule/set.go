@@ -11,32 +11,32 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// ruleSet has the compiled rules of an account. It is replaced when a rule changes.
+// ruleSet has the compiled rules of an account. A changed rule replaces the set.
 type ruleSet struct {
 	version  int64
-	programs map[string]*Program // of enabled rules by id
-	// unopened has the ids of rules whose records cannot be decrypted. Their states do not change.
-	unopened      map[string]bool
-	mutes         []Mute
-	readAt        time.Time
-	named         map[string][]*Program // programs whose rules name devices, by device id
-	otherPrograms []*Program            // programs whose rules name no devices
-	mu            sync.Mutex
-	matches       map[string]deviceMatch // by device
+	programs map[string]*Program // programs of enabled rules by ID
+	// unopened has the IDs of rules with records that cannot be decrypted. Their states do not change.
+	unopened         map[string]bool
+	mutes            []Mute
+	readAt           time.Time
+	programsByDevice map[string][]*Program // programs of rules with Devices.IDs, by device ID
+	otherPrograms    []*Program            // programs of rules without Devices.IDs
+	mu               sync.Mutex
+	matches          map[string]deviceMatch // matches by device ID
 }
 
-// deviceMatch caches the rules that evaluate the frames of a device, until its decoder, location
-// or name changes.
+// deviceMatch caches the rules that evaluate the frames of a device. It is valid until the decoder,
+// location or name of the device changes.
 type deviceMatch struct {
 	decoder, location, name string
 	programs                []*Program
 }
 
-// maxMatches is the largest number of devices whose rules a set caches.
+// maxMatches is the largest number of devices with cached rules in a set.
 const maxMatches = 200_000
 
-// reopenEvery is the interval at which a set with unopened rules is read again: with the right
-// key they can be opened, which does not change the version.
+// reopenEvery is the interval at which a set with unopened rules is read again. With the right key
+// the rules can be opened, but the version does not change.
 const reopenEvery = 10 * time.Second
 
 // set returns the rules of an account in version v or a later version.
@@ -66,7 +66,7 @@ func (s *Service) set(ctx context.Context, acct relay.AccountID, v iot.Version) 
 // newSet compiles rules. It reuses the programs of unchanged rules.
 func (s *Service) newSet(acct relay.AccountID, oldSet *ruleSet, rules []Rule, v iot.Version) *ruleSet {
 	set := &ruleSet{
-		version: v.Rules, programs: make(map[string]*Program), named: make(map[string][]*Program),
+		version: v.Rules, programs: make(map[string]*Program), programsByDevice: make(map[string][]*Program),
 		matches: make(map[string]deviceMatch), unopened: make(map[string]bool), readAt: s.o.Now(),
 	}
 	if oldSet == nil {
@@ -77,7 +77,7 @@ func (s *Service) newSet(acct relay.AccountID, oldSet *ruleSet, rules []Rule, v 
 		if r.Unopened {
 			set.unopened[r.ID] = true
 			if !oldSet.unopened[r.ID] {
-				s.failed.add(acct, r.ID, relay.ErrUnopened, s.o.Now())
+				s.failures.add(acct, r.ID, relay.ErrUnopened, s.o.Now())
 			}
 		}
 		if !r.Enabled {
@@ -92,7 +92,7 @@ func (s *Service) newSet(acct relay.AccountID, oldSet *ruleSet, rules []Rule, v 
 		if !unchanged {
 			var err error
 			if p, err = Compile(r); err != nil { // another version of this program saved the rule
-				s.failed.add(acct, r.ID, fmt.Errorf("the rule is no longer valid: %w", err), s.o.Now())
+				s.failures.add(acct, r.ID, fmt.Errorf("the rule is no longer valid: %w", err), s.o.Now())
 				continue
 			}
 		}
@@ -101,7 +101,7 @@ func (s *Service) newSet(acct relay.AccountID, oldSet *ruleSet, rules []Rule, v 
 			set.otherPrograms = append(set.otherPrograms, p)
 		}
 		for id := range p.selected.ids {
-			set.named[id] = append(set.named[id], p)
+			set.programsByDevice[id] = append(set.programsByDevice[id], p)
 		}
 	}
 	return set
@@ -111,8 +111,8 @@ func (s *Service) newSet(acct relay.AccountID, oldSet *ruleSet, rules []Rule, v 
 func (set *ruleSet) programsFor(d *iot.Device) []*Program {
 	set.mu.Lock()
 	defer set.mu.Unlock()
-	m, known := set.matches[d.ID]
-	if known && m.decoder == d.DecoderID && m.location == d.LocationID && m.name == d.Name {
+	m, cached := set.matches[d.ID]
+	if cached && m.decoder == d.DecoderID && m.location == d.LocationID && m.name == d.Name {
 		return m.programs
 	}
 	if len(set.matches) >= maxMatches {
@@ -124,7 +124,7 @@ func (set *ruleSet) programsFor(d *iot.Device) []*Program {
 }
 
 func (set *ruleSet) match(d *iot.Device) (programs []*Program) {
-	for _, list := range [...][]*Program{set.named[d.ID], set.otherPrograms} {
+	for _, list := range [...][]*Program{set.programsByDevice[d.ID], set.otherPrograms} {
 		for _, p := range list {
 			if p.selected.includes(d) {
 				programs = append(programs, p)

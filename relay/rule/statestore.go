@@ -22,7 +22,7 @@ func stateFields(st *PairState) []any {
 	}
 }
 
-// PairStates returns the states of an account's rules for devices. Most pairs have none.
+// PairStates returns the states of an account's rules for devices. Most pairs have no state.
 func (s *Store) PairStates(ctx context.Context, acct relay.AccountID, deviceIDs []string) ([]PairState, error) {
 	const query = `
 		SELECT ` + stateColumns + `
@@ -31,16 +31,16 @@ func (s *Store) PairStates(ctx context.Context, acct relay.AccountID, deviceIDs 
 	return db.List(ctx, s.db, "rule states", query, stateFields, db.AccountColumn(acct, "device", deviceIDs))
 }
 
-// Decide locks the states of pairs, calls decide with them, and saves the decision in one
-// transaction. It skips pairs whose rule was disabled or deleted. It returns the new
-// deliveries, which are leased until leaseUntil. decide may be called more than once.
+// Decide locks the states of pairs, calls decide with them and saves the decision in one
+// transaction. It skips pairs with a disabled or deleted rule. It returns the new deliveries, which
+// are leased until leaseUntil. decide may be called more than once.
 func (s *Store) Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, leaseUntil time.Time, decide func([]PairState) (Decision, error)) ([]outbox.Delivery, error) {
 	const lockRules = `
 		SELECT ` + ruleColumns + `
 		FROM rule
 		WHERE (account, id) IN (SELECT account, rule FROM batch)
 		ORDER BY id {for share}`
-	// insert adds missing states, so that they can be locked, except for deleted devices.
+	// insert adds missing states so that they can be locked, except for deleted devices.
 	const insert = `
 		INSERT INTO rule_state (account, device, rule)
 		SELECT b.account, b.device, b.rule
@@ -57,7 +57,7 @@ func (s *Store) Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, 
 		return cmp.Or(strings.Compare(a.DeviceID, b.DeviceID), strings.Compare(a.RuleID, b.RuleID))
 	})
 	return db.Transact(ctx, s.db, "rule states: decide", func(ctx context.Context, tx *db.Tx) ([]outbox.Delivery, error) {
-		// 1. Lock the rules, and remove the pairs of rules that are not enabled.
+		// 1. Lock the rules and remove the pairs of disabled or deleted rules.
 		ruleIDs := db.BatchOf("account, rule", db.FirstOfEach(pairs, func(a, b Pair) int {
 			return strings.Compare(a.RuleID, b.RuleID)
 		}), func(p *Pair) []any { return []any{acct, p.RuleID} })
@@ -91,7 +91,7 @@ func (s *Store) Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, 
 }
 
 // clearAlarms compares an expression of state, so that the engine does not use the index of raised
-// alarms: with it, the engine would read all raised alarms for each id.
+// alarms. With that index, the engine would read all raised alarms for each ID.
 const clearAlarms = `
 		UPDATE alarm
 		SET state = 'cleared', cleared = b.cleared, cleared_by = b.cleared_by
@@ -99,8 +99,8 @@ const clearAlarms = `
 		WHERE alarm.account = b.account AND alarm.id = b.id
 		  AND alarm.state || '' = 'raised'`
 
-// save saves a decision without its deliveries. It deletes the states that Decide has added and the
-// decision does not change.
+// save saves a decision without its deliveries. It deletes the states that Decide has added if the
+// decision does not change them.
 func save(ctx context.Context, tx *db.Tx, acct relay.AccountID, d *Decision, keys *db.Batch) error {
 	const updateStates = `
 		UPDATE rule_state
@@ -144,8 +144,8 @@ func save(ctx context.Context, tx *db.Tx, acct relay.AccountID, d *Decision, key
 		db.Do(deleteUnused, keys))
 }
 
-// LeaseDue leases states that are due, the oldest first, by setting Due to leaseUntil: before that
-// time, no other gateway leases them.
+// LeaseDue leases due states, oldest first, by setting Due to leaseUntil. Until then, no other gateway
+// leases them.
 func (s *Store) LeaseDue(ctx context.Context, now, leaseUntil time.Time, limit int) ([]Owned[PairState], error) {
 	const update = `
 		UPDATE rule_state
@@ -162,8 +162,8 @@ func (s *Store) LeaseDue(ctx context.Context, now, leaseUntil time.Time, limit i
 	}, leaseUntil, now, limit)
 }
 
-// lease runs a statement that leases rows of a table, if the table has a row that is due: the
-// query needs no write transaction.
+// lease runs a statement that leases rows of a table if the table has a due row. The check needs no
+// write transaction.
 func lease[T any](ctx context.Context, s *Store, label, table, statement string, fields func(*T) []any, leaseUntil, now time.Time, limit int) ([]T, error) {
 	due, err := db.Values[int64](ctx, s.db, label, "SELECT due FROM "+table+" WHERE due > 0 AND due <= $1 LIMIT 1", now)
 	if err != nil || len(due) == 0 {
@@ -172,7 +172,7 @@ func lease[T any](ctx context.Context, s *Store, label, table, statement string,
 	return db.Returning(ctx, s.db, label, statement, fields, leaseUntil, now, limit)
 }
 
-// LeaseWatches leases watches that are due, as LeaseDue does.
+// LeaseWatches leases due watches like LeaseDue.
 func (s *Store) LeaseWatches(ctx context.Context, now, leaseUntil time.Time, limit int) ([]Watch, error) {
 	const update = `
 		UPDATE rule_watch
@@ -189,8 +189,8 @@ func (s *Store) LeaseWatches(ctx context.Context, now, leaseUntil time.Time, lim
 	}, leaseUntil, now, limit)
 }
 
-// MoveWatches sets Due of watches that were leased until leasedUntil; zero means never. It does not
-// change watches that were changed since they were leased.
+// MoveWatches sets Due of watches that were leased until leasedUntil. A zero Due means never. It skips
+// watches that have changed since they were leased.
 func (s *Store) MoveWatches(ctx context.Context, leasedUntil time.Time, watches []Watch) error {
 	const update = `
 		UPDATE rule_watch
@@ -206,8 +206,8 @@ func (s *Store) MoveWatches(ctx context.Context, leasedUntil time.Time, watches 
 const silenceAfter = time.Minute
 
 // OnDevice implements iot.OnDevice. Its statements add a watch for a new device if the account has
-// rules on silence, make the watch of a changed device due, and delete the states of a deleted
-// device and clear its alarms.
+// rules on silence, make the watch of a changed device due, and delete the states of a deleted device
+// and clear its alarms.
 func OnDevice(tx *db.Tx, acct relay.AccountID, deviceID string, e iot.DeviceEvent) []db.Statement {
 	const watch = `
 		INSERT INTO rule_watch (account, device, due)
@@ -235,8 +235,8 @@ func OnDevice(tx *db.Tx, acct relay.AccountID, deviceID string, e iot.DeviceEven
 // maxEnrolments is the largest number of accounts that one call of LeaseEnrolments leases.
 const maxEnrolments = 100
 
-// LeaseEnrolments leases accounts with a new rule on silence, for whose devices watches have to be
-// added.
+// LeaseEnrolments leases accounts with a new rule on silence that need watches for their
+// devices.
 func (s *Store) LeaseEnrolments(ctx context.Context, now, leaseUntil time.Time) ([]Enrolment, error) {
 	const update = `
 		UPDATE rule_enrolment
@@ -253,9 +253,9 @@ func (s *Store) LeaseEnrolments(ctx context.Context, now, leaseUntil time.Time) 
 	}, leaseUntil, now, maxEnrolments)
 }
 
-// Enrol adds watches for the next devices of an account that was leased until leasedUntil, and
-// reports whether there are more devices. After the last device it deletes the enrolment,
-// unless another rule has started it again meanwhile.
+// Enrol adds watches for the next devices of an account that was leased until leasedUntil. It reports
+// whether there are more devices. After the last device it deletes the enrolment, unless another rule
+// has started it again.
 func (s *Store) Enrol(ctx context.Context, e *Enrolment, now, leasedUntil time.Time, limit int) (hasMore bool, err error) {
 	const label = "silence: enrol"
 	const insert = `
@@ -279,7 +279,7 @@ func (s *Store) Enrol(ctx context.Context, e *Enrolment, now, leasedUntil time.T
 		}
 		lastID := slices.Max(added)
 		n, err := tx.Exec(ctx, label, proceed, lastID, e.Account, leasedUntil)
-		hasMore = n > 0 // else another rule has started the enrolment again
+		hasMore = n > 0 // otherwise another rule has started the enrolment again
 		return lastID, err
 	})
 	if err != nil {

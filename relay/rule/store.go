@@ -20,7 +20,7 @@ func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
 const ruleColumns = `account, doc, id, created, failures, failed_at, failure`
 
-// enrolAfter is the time after which watches are added for the devices of a new rule on silence.
+// enrolAfter is the time between saving a rule on silence and adding watches for its devices.
 const enrolAfter = 3 * time.Second
 
 func ruleFields(r *Rule) []any { return ownedRuleFields(new(relay.AccountID), r) }
@@ -30,7 +30,7 @@ func ownedRuleFields(acct *relay.AccountID, r *Rule) []any {
 	return []any{acct, doc, &r.ID, db.NanoTime(&r.CreatedAt), &r.Failures.Count, db.Time(&r.Failures.LastAt), &r.Failures.Last}
 }
 
-// Create saves a new rule. It returns relay.KindConflict if the id exists.
+// Create saves a new rule. It returns relay.KindConflict if the ID exists.
 func (s *Store) Create(ctx context.Context, acct relay.AccountID, r Rule) error {
 	const insert = `
 		INSERT INTO rule (account, id, created, silent, doc)
@@ -57,8 +57,8 @@ func publish(ctx context.Context, tx *db.Tx, acct relay.AccountID, r Rule) error
 		ON CONFLICT (account) DO UPDATE SET due = excluded.due, after = ''`
 	label := "rule " + r.ID
 	if r.On == OnSilent && r.Enabled {
-		// Concurrent transactions that create devices may not see the rule, and add no watches. The
-		// enrolment is due when they have ended.
+		// Concurrent transactions that create devices may not see the rule and add no watches. The
+		// enrolment is due after these transactions have ended.
 		if err := tx.Run(ctx, label, enrol, acct, tx.Now().Add(enrolAfter)); err != nil {
 			return err
 		}
@@ -66,9 +66,9 @@ func publish(ctx context.Context, tx *db.Tx, acct relay.AccountID, r Rule) error
 	return tx.RunAll(ctx, label, db.Bump(iot.RulesVersionOf(acct)))
 }
 
-// Change calls change with a rule and saves the result. After a concurrent update, it calls
-// change again. It returns relay.KindNotFound if there is no such rule, and the error of
-// change. If forget returns true, it deletes the rule's states and clears its alarms.
+// Change calls change with a rule and saves the result. After a concurrent update, it calls change
+// again. It returns relay.KindNotFound if there is no such rule, and the errors of change. If forget
+// returns true, Change deletes the rule's states and clears its alarms.
 func (s *Store) Change(ctx context.Context, acct relay.AccountID, id string, change func(*Rule) error, forget func(oldRule, newRule Rule) bool, now time.Time) (Rule, error) {
 	const lock = "SELECT account, doc FROM rule WHERE account = $1 AND id = $2 {for update}"
 	const update = `
@@ -151,8 +151,8 @@ func (s *Store) Rules(ctx context.Context, acct relay.AccountID) ([]Rule, error)
 	return db.List(ctx, s.db, "rules", query, ruleFields, acct)
 }
 
-// FindRules returns rules of an account, 0 for all accounts, after cursor, by account and time of
-// creation.
+// FindRules returns rules of an account, 0 for all accounts, after cursor, in the order of account and
+// time of creation.
 func (s *Store) FindRules(ctx context.Context, acct relay.AccountID, cursor Ref, limit int) ([]Owned[Rule], error) {
 	var w db.Where
 	w.AndSet("account = ?", acct)
@@ -181,8 +181,8 @@ func (s *Store) Fail(ctx context.Context, failed map[iot.Ref]Failures) error {
 	return s.db.Run(ctx, "rules: failures", update, rows)
 }
 
-// Sweep deletes the keys of frames that were sent in a batch more than itemRetention ago, and mutes
-// that ended more than muteRetention ago.
+// Sweep deletes the keys of frames that were sent in a batch more than itemRetention ago. It also
+// deletes mutes that ended more than muteRetention ago.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return errors.Join(
 		s.db.SweepExpired(ctx, "rules: sweep", "rule_item", "account, rule, record", "taken", now.Add(-itemRetention)),

@@ -17,69 +17,69 @@ import (
 )
 
 const (
-	// textTime is the format of times in mails.
-	textTime   = "2006-01-02 15:04:05 MST"
-	maxSubject = 200       // characters of the subject of a mail
-	maxText    = 256 << 10 // bytes of the text of a mail
-	maxInSMS   = 3         // readings in an SMS
+	// mailTimeLayout is the format of times in mails.
+	mailTimeLayout = "2006-01-02 15:04:05 MST"
+	maxSubject     = 200       // characters of the subject of a mail
+	maxText        = 256 << 10 // bytes of the text of a mail
+	maxSMSReadings = 3         // number of readings in an SMS
 )
 
-type note struct{ subject, text string }
+type message struct{ subject, text string }
 
-// note returns the subject and the text of an occurrence: the usual texts, unless the action has a
-// body. If the body's expression fails, it returns the usual texts with the error.
+// compose returns the message about an occurrence: the default texts, unless the action has a body. If
+// the expression of the body fails, compose returns the default texts with the error.
 //
 // The result of the expression is a text, or an object with subject and text. Other results are
 // formatted as JSON. Placeholders are replaced in both.
-func (a *action) note(o *Occurrence, named []string, s *Settings) (note, error) {
-	usual := note{o.subjectLine(), o.text(s.Zone)}
+func (a *action) compose(o *Occurrence, conditionKeys []string, s *Settings) (message, error) {
+	defaultMessage := message{o.subjectLine(), o.mailText(s.Zone)}
 	if a.declared.Action == SMS {
-		usual.text = o.short(named, s.Zone)
+		defaultMessage.text = o.smsText(conditionKeys, s.Zone)
 	}
 	if a.body == nil {
-		return usual, nil
+		return defaultMessage, nil
 	}
 	result, err := a.bodyJSON(o, s)
 	if err != nil {
-		return usual, err
+		return defaultMessage, err
 	}
-	n := noteOf(result)
-	if n.subject == "" {
-		n.subject = usual.subject
+	composed := parseMessage(result)
+	if composed.subject == "" {
+		composed.subject = defaultMessage.subject
 	}
-	if n.text == "" {
-		n.text = usual.text
+	if composed.text == "" {
+		composed.text = defaultMessage.text
 	}
-	return note{o.expand(n.subject, s.Zone), o.expand(n.text, s.Zone)}, nil
+	return message{o.expand(composed.subject, s.Zone), o.expand(composed.text, s.Zone)}, nil
 }
 
-// noteOf converts the result of an expression. The subject or the text may be empty.
-func noteOf(result json.RawMessage) (n note) {
+// parseMessage converts the result of an expression. The subject or the text may be empty.
+func parseMessage(result json.RawMessage) message {
 	var text string
 	if json.Unmarshal(result, &text) == nil {
-		return note{text: text}
+		return message{text: text}
 	}
 	var fields map[string]any
 	if json.Unmarshal(result, &fields) == nil {
 		subject, hasSubject := fields["subject"].(string)
 		text, hasText := fields["text"].(string)
 		if hasSubject || hasText {
-			return note{subject, text}
+			return message{subject, text}
 		}
 	}
 	var indented bytes.Buffer
 	if json.Indent(&indented, result, "", "  ") != nil {
-		return note{text: string(result)}
+		return message{text: string(result)}
 	}
-	return note{text: indented.String()}
+	return message{text: indented.String()}
 }
 
 func (o *Occurrence) subjectLine() string {
 	return fmt.Sprintf("%s: %s %s", o.Rule.Name, o.deviceName(), o.State)
 }
 
-// text returns the usual text of a mail.
-func (o *Occurrence) text(zone *time.Location) string {
+// mailText returns the default text of a mail.
+func (o *Occurrence) mailText(zone *time.Location) string {
 	var b strings.Builder
 	line := func(name, value string) {
 		if value != "" {
@@ -90,8 +90,8 @@ func (o *Occurrence) text(zone *time.Location) string {
 	line("State", string(o.State))
 	line("Device", o.deviceName())
 	line("Identifier", o.Device.Identifier)
-	line("Time", o.Time.In(zone).Format(textTime))
-	line("Last heard", o.lastHeard(textTime, zone))
+	line("Time", o.Time.In(zone).Format(mailTimeLayout))
+	line("Last heard", o.lastHeard(mailTimeLayout, zone))
 	if t, ok := o.Event["type"].(string); ok {
 		line("Event", t)
 	}
@@ -110,29 +110,29 @@ func (o *Occurrence) text(zone *time.Location) string {
 	return b.String()
 }
 
-// short returns the usual text of an SMS, with the readings of the keys in named, else the first
-// readings. It has no units, because many units are not in the GSM alphabet and would double
+// smsText returns the default text of an SMS, with the readings of conditionKeys, else the first
+// readings. The text has no units, because many units are not in the GSM alphabet and would double
 // the cost.
-func (o *Occurrence) short(named []string, zone *time.Location) string {
-	keys := slices.DeleteFunc(slices.Clone(named), func(key string) bool { _, ok := o.Readings[key]; return !ok })
+func (o *Occurrence) smsText(conditionKeys []string, zone *time.Location) string {
+	keys := slices.DeleteFunc(slices.Clone(conditionKeys), func(key string) bool { _, ok := o.Readings[key]; return !ok })
 	if len(keys) == 0 {
 		keys = slices.Sorted(maps.Keys(o.Readings))
 	}
 	var readings []string
-	for _, key := range keys[:min(len(keys), maxInSMS)] {
+	for _, key := range keys[:min(len(keys), maxSMSReadings)] {
 		readings = append(readings, key+" "+o.Readings[key].String())
 	}
 	text := o.subjectLine() + " at " + o.Time.In(zone).Format("2006-01-02 15:04")
 	if len(readings) > 0 {
 		text += ", " + strings.Join(readings, ", ")
 	}
-	if heard := o.lastHeard("2006-01-02 15:04", zone); heard != "" {
-		text += ", last heard " + heard
+	if lastHeard := o.lastHeard("2006-01-02 15:04", zone); lastHeard != "" {
+		text += ", last heard " + lastHeard
 	}
 	return text
 }
 
-// lastHeard returns the time of a silent device's last frame; empty if the device is not silent.
+// lastHeard returns the time of a silent device's last frame, or "" if the device is not silent.
 func (o *Occurrence) lastHeard(layout string, zone *time.Location) string {
 	if o.Rule.On != OnSilent || o.State != Raised || o.Device.LastSeen.IsZero() {
 		return ""
@@ -141,37 +141,38 @@ func (o *Occurrence) lastHeard(layout string, zone *time.Location) string {
 }
 
 // mail returns the subject and the text of one mail about all occurrences.
-func (a *action) mail(occurrences []Occurrence, named []string, s *Settings) (note, error) {
-	n, failed := a.note(&occurrences[0], named, s)
+func (a *action) mail(occurrences []Occurrence, conditionKeys []string, s *Settings) (message, error) {
+	joined, firstErr := a.compose(&occurrences[0], conditionKeys, s)
 	if len(occurrences) == 1 {
-		return n.clipped(), failed
+		return joined.clip(), firstErr
 	}
-	texts := []string{strings.TrimRight(n.text, "\n")}
+	texts := []string{strings.TrimRight(joined.text, "\n")}
 	for i := range occurrences[1:] {
-		n, err := a.note(&occurrences[i+1], named, s)
-		if failed == nil {
-			failed = err
+		single, err := a.compose(&occurrences[i+1], conditionKeys, s)
+		if firstErr == nil {
+			firstErr = err
 		}
-		texts = append(texts, strings.TrimRight(n.text, "\n"))
+		texts = append(texts, strings.TrimRight(single.text, "\n"))
 	}
-	if a.body == nil || failed != nil {
-		n.subject = fmt.Sprintf("%s: %d frames", occurrences[0].Rule.Name, len(occurrences))
+	if a.body == nil || firstErr != nil {
+		joined.subject = fmt.Sprintf("%s: %d frames", occurrences[0].Rule.Name, len(occurrences))
 	}
-	n.text = strings.Join(texts, "\n\n") + "\n"
-	return n.clipped(), failed
+	joined.text = strings.Join(texts, "\n\n") + "\n"
+	return joined.clip(), firstErr
 }
 
-func (n note) clipped() note {
-	if r := []rune(n.subject); len(r) > maxSubject {
-		n.subject = string(r[:maxSubject]) + "…"
+// clip limits the lengths of the subject and the text.
+func (m message) clip() message {
+	if r := []rune(m.subject); len(r) > maxSubject {
+		m.subject = string(r[:maxSubject]) + "…"
 	}
-	if len(n.text) > maxText {
-		n.text = strings.ToValidUTF8(n.text[:maxText], "") + "\n…\n"
+	if len(m.text) > maxText {
+		m.text = strings.ToValidUTF8(m.text[:maxText], "") + "\n…\n"
 	}
-	return n
+	return m
 }
 
-// keyPrefix begins the placeholders of readings: %key:temperature.
+// keyPrefix is the prefix of the placeholders of readings, such as %key:temperature.
 const keyPrefix = "key:"
 
 // placeholders returns the names that URLs and texts may contain after a percent sign.
@@ -179,7 +180,7 @@ func placeholders() []string {
 	return []string{"rule", "state", "device", "identifier", "time", keyPrefix}
 }
 
-// placeholder returns the value of a placeholder; empty for a missing reading.
+// placeholder returns the value of a placeholder. A missing reading has an empty value.
 func (o *Occurrence) placeholder(name string, zone *time.Location) string {
 	switch name {
 	case "rule":
@@ -219,8 +220,8 @@ func (v Value) String() string {
 	return strconv.FormatFloat(v.Value, 'f', -1, 64)
 }
 
-func (o *Occurrence) subject(zone *time.Location) condition.Subject {
-	s := subjectOf(&o.Device, o.Device.LastSeen, o.Time, zone, o.Radio)
+func (o *Occurrence) conditionSubject(zone *time.Location) condition.Subject {
+	s := newConditionSubject(&o.Device, o.Device.LastSeen, o.Time, zone, o.Radio)
 	s.Values, s.Previous, s.Event = plainValues(o.Readings), plainValues(o.Previous), o.Event
 	return s
 }

@@ -15,12 +15,12 @@ import (
 
 // Limits of a trial.
 const (
-	maxTried     = 100 // frames
-	defaultTried = 10  // frames
-	maxRequests  = 10  // requests of one frame
+	maxTrialFrames     = 100 // frames
+	defaultTrialFrames = 10  // frames
+	maxRequests        = 10  // deliveries of one frame
 )
 
-// lastProblem is the error of a number of frames that is not between 1 and maxTried.
+// lastProblem is the problem of a number of frames that is not between 1 and maxTrialFrames.
 const lastProblem = "The last must be between 1 and 100."
 
 // Trial is a rule, or the id of a stored rule, to run on the last frames of a device.
@@ -28,7 +28,7 @@ type Trial struct {
 	Rule     Rule // used if RuleID is empty
 	RuleID   string
 	DeviceID string
-	Last     int // frames, at most 100; 0 means 10
+	Last     int // number of frames, at most 100; 0 means 10
 }
 
 // TrialResult is the result of a rule's trial on one frame.
@@ -49,17 +49,17 @@ type TrialRequest struct {
 	Last     *int    `json:"last"`
 }
 
-// Trial checks the request. Its error is relay.KindInvalid; the fields of the rule
+// Trial checks the request. Its error is relay.KindInvalid. Problems of the rule have fields that
 // begin with "rule.".
 func (q TrialRequest) Trial() (Trial, error) {
-	t := Trial{RuleID: q.RuleID, DeviceID: q.DeviceID, Last: defaultTried}
+	t := Trial{RuleID: q.RuleID, DeviceID: q.DeviceID, Last: defaultTrialFrames}
 	p := relay.Problems{}
 	if (q.Rule == nil) == (q.RuleID == "") {
 		p.Add("rule", "Give either a rule or a rule id.")
 	}
 	p.Require("device_id", q.DeviceID)
 	if q.Last != nil {
-		if t.Last = *q.Last; t.Last < 1 || t.Last > maxTried {
+		if t.Last = *q.Last; t.Last < 1 || t.Last > maxTrialFrames {
 			p.Add("last", lastProblem)
 		}
 	}
@@ -87,13 +87,13 @@ func (q TrialRequest) Error(err error) error {
 }
 
 // Try runs a rule on the last frames of a device, oldest first, as if the rule had existed before
-// them. It saves and sends nothing. It rebuilds the frames from the stored readings, and from
-// the raw frames if the device's frames are logged.
+// them. It saves and sends nothing. It rebuilds the frames from the stored readings and, if frames of
+// the device are logged, from the raw frames.
 //
-// It returns relay.KindNotFound if there is no such rule or device, and relay.KindInvalid as
-// Create does or if the number of frames is out of range.
+// It returns relay.KindNotFound if there is no such rule or device, and relay.KindInvalid like Create
+// or if the number of frames is out of range.
 func (s *Service) Try(ctx context.Context, acct relay.AccountID, t Trial) ([]TrialResult, error) {
-	if t.Last < 0 || t.Last > maxTried {
+	if t.Last < 0 || t.Last > maxTrialFrames {
 		return nil, relay.Invalid("last", lastProblem)
 	}
 	r := t.Rule
@@ -131,9 +131,9 @@ func (s *Service) Try(ctx context.Context, acct relay.AccountID, t Trial) ([]Tri
 	}
 	slices.SortStableFunc(frames, func(a, b *ruleFrame) int { return a.frameAt.Compare(b.frameAt) })
 	setPrevious(frames, nil, s.o.Settings.Zone)
-	frames = frames[max(0, len(frames)-cmp.Or(t.Last, defaultTried)):]
+	frames = frames[max(0, len(frames)-cmp.Or(t.Last, defaultTrialFrames)):]
 
-	// 2. Evaluate them, or for a rule on silence the gaps between them.
+	// 2. Evaluate the frames, and for a rule on silence also the gaps between them.
 	trial := &trial{s: s, acct: acct, program: p, device: &device, st: PairState{Pair: Pair{p.Rule.ID, device.ID}}}
 	if p.Rule.On != OnSilent {
 		trial.frames(frames)
@@ -143,9 +143,9 @@ func (s *Service) Try(ctx context.Context, acct relay.AccountID, t Trial) ([]Tri
 		trial.add(frame.frameAt, p.step(acct, &trial.st, frame), func() Occurrence { return frame.occurrence(p, "") })
 		until := s.o.Now()
 		if i+1 < len(frames) {
-			until = frames[i+1].heard
+			until = frames[i+1].heardAt
 		}
-		if v := p.silence(acct, &trial.st, frame.heard, frame.heard, until); v.changed {
+		if v := p.silence(acct, &trial.st, frame.heardAt, frame.heardAt, until); v.changed {
 			raisedAt := trial.st.RaisedAt
 			trial.add(raisedAt, v, func() Occurrence { return Occurrence{Device: device, Time: raisedAt} })
 		}
@@ -153,13 +153,13 @@ func (s *Service) Try(ctx context.Context, acct relay.AccountID, t Trial) ([]Tri
 	return trial.results, nil
 }
 
-// rebuildFrames returns frames from points and raw frames, one for each time.
+// rebuildFrames returns frames rebuilt from points and raw frames, one for each time.
 func rebuildFrames(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.Point) (frames []*ruleFrame) {
 	byTime := make(map[int64]*ruleFrame)
 	frameAt := func(t time.Time) *ruleFrame {
 		frame := byTime[t.UnixNano()]
 		if frame == nil {
-			frame = &ruleFrame{device: d, frameAt: t, heard: t, trigger: OnReading, sent: true}
+			frame = &ruleFrame{device: d, frameAt: t, heardAt: t, trigger: OnReading, fromDevice: true}
 			byTime[t.UnixNano()] = frame
 			frames = append(frames, frame)
 		}
@@ -185,7 +185,7 @@ func rebuildFrames(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.P
 				frame.radio.Gateways = new(int64(f.Gateways))
 			}
 		} else {
-			frame.trigger, frame.event, frame.sent = OnEvent, map[string]any{"type": f.Kind}, iot.FromDevice(decoders.FrameKind(f.Kind))
+			frame.trigger, frame.event, frame.fromDevice = OnEvent, map[string]any{"type": f.Kind}, iot.FromDevice(decoders.FrameKind(f.Kind))
 			if a, ok := f.Arrival(0); ok {
 				frame.event = eventOf(&a.Frame)
 			}
@@ -203,23 +203,23 @@ type trial struct {
 	results []TrialResult
 }
 
-// frames evaluates frames in order. Between two frames it evaluates the state if the state is due.
+// frames evaluates frames in order. Between two frames it evaluates the state if it is due.
 func (t *trial) frames(frames []*ruleFrame) {
 	batch := []firing{}
 	for i, frame := range frames {
 		switch {
 		case t.program.forwards():
 			batch = append(batch, firing{program: t.program, Occurrence: frame.occurrence(t.program, Forwarded)})
-			// A batch ends with the last frame, when it is full, and before a frame that came
+			// A batch ends with the last frame, when it is full, and before a frame received
 			// Batch.Every or more after the batch's first frame.
 			b, n := t.program.Rule.Batch, len(batch)
 			if b == (Batch{}) || i+1 == len(frames) || b.Count > 0 && n >= b.Count ||
-				b.Every > 0 && frames[i+1].heard.Sub(frames[i+1-n].heard) >= b.Every {
-				t.forwarded(batch)
+				b.Every > 0 && frames[i+1].heardAt.Sub(frames[i+1-n].heardAt) >= b.Every {
+				t.addForwarded(batch)
 				batch = batch[:0]
 			}
 			continue
-		case !t.st.Due.IsZero() && t.st.Due.Before(frame.heard):
+		case !t.st.Due.IsZero() && t.st.Due.Before(frame.heardAt):
 			t.evaluateDue()
 		}
 		v := t.program.step(t.acct, &t.st, frame)
@@ -230,8 +230,8 @@ func (t *trial) frames(frames []*ruleFrame) {
 	}
 }
 
-// forwarded adds the results of the frames of one request. The last result has the request.
-func (t *trial) forwarded(batch []firing) {
+// addForwarded adds the results of the frames of one request. The last result has the request.
+func (t *trial) addForwarded(batch []firing) {
 	occurrences := make([]Occurrence, len(batch))
 	for i, f := range batch {
 		occurrences[i] = f.Occurrence
@@ -242,10 +242,10 @@ func (t *trial) forwarded(batch []firing) {
 }
 
 func (t *trial) evaluateDue() {
-	began, dueAt := t.st.Began, t.st.Due
+	startOccurrence, dueAt := t.st.Began, t.st.Due
 	v := t.program.evaluateDue(t.acct, &t.st, dueAt)
 	if v.State != "" {
-		t.add(dueAt, v, func() Occurrence { return t.program.dueOccurrence(began, &t.st, *t.device, dueAt) })
+		t.add(dueAt, v, func() Occurrence { return t.program.dueOccurrence(startOccurrence, &t.st, *t.device, dueAt) })
 	}
 }
 
@@ -255,12 +255,12 @@ func (t *trial) add(resultTime time.Time, v verdict, newOccurrence func() Occurr
 	if v.State != "" {
 		d := &decisionDraft{}
 		d.record(t.program, &t.st, v, newOccurrence)
-		r.Requests, r.Why = t.requests([]Occurrence{d.fired[0].Occurrence}, v.Why)
+		r.Requests, r.Why = t.requests([]Occurrence{d.firings[0].Occurrence}, v.Why)
 	}
 	t.results = append(t.results, r)
 }
 
-// requests returns the deliveries of occurrences, and the reason with the faults of expressions.
+// requests returns the deliveries of occurrences, and reason with the failures of expressions added.
 func (t *trial) requests(occurrences []Occurrence, reason string) ([]outbox.Delivery, string) {
 	for i := range occurrences {
 		occurrences[i].Rule = &t.program.Rule

@@ -14,29 +14,29 @@ import (
 
 // Limits of the evaluation without frames.
 const (
-	// maxDue is the largest number of due states, or watches, that are leased at once.
+	// maxDue is the largest number of due states or watches that are leased at once.
 	maxDue = 500
-	// dueLease is the time for which due states and watches are leased. If this gateway ends
+	// dueLease is the time for which due states and watches are leased. If this gateway stops
 	// meanwhile, another gateway leases them after that time.
 	dueLease = 8 * time.Second
 	// failuresEvery is the interval at which failures of rules are saved.
 	failuresEvery = 10 * time.Second
-	// maxNamed is the largest number of devices in one query of the reading store. With more,
+	// maxQueriedDevices is the largest number of devices in a query of the reading store. With more devices,
 	// InfluxDB would read all devices of the account.
-	maxNamed = 100
-	// recheck is the time after an alarm of silence until the device is checked again, because a
+	maxQueriedDevices = 100
+	// recheck is the time from an alarm of silence until the next check of the device, because a
 	// frame may have arrived at the same time.
 	recheck = 10 * time.Second
 	// recheckRaised is the interval of further checks. They clear the alarm after a refused frame,
-	// which rules do not evaluate.
+	// because rules do not evaluate refused frames.
 	recheckRaised = 5 * time.Minute
 )
 
-// Run calls Tick periodically until ctx ends, and saves failures of rules.
+// Run calls Tick periodically until ctx ends, and saves the failures of rules.
 func (s *Service) Run(ctx context.Context) {
 	ticker := time.NewTicker(s.o.Tick)
 	defer ticker.Stop()
-	saved := s.o.Now()
+	savedAt := s.o.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -47,9 +47,9 @@ func (s *Service) Run(ctx context.Context) {
 		if err := s.Tick(ctx); err != nil && ctx.Err() == nil {
 			s.o.Logger.WarnContext(ctx, "cannot evaluate due rules", "error", err)
 		}
-		if now := s.o.Now(); now.Sub(saved) >= failuresEvery {
+		if now := s.o.Now(); now.Sub(savedAt) >= failuresEvery {
 			s.SaveFailures(ctx)
-			saved = now
+			savedAt = now
 		}
 	}
 }
@@ -90,7 +90,7 @@ func (s *Service) enrol(ctx context.Context) error {
 	return nil
 }
 
-// evaluateDueStates evaluates up to maxDue due states, and returns their number.
+// evaluateDueStates evaluates up to maxDue due states and returns their number.
 func (s *Service) evaluateDueStates(ctx context.Context) (int, error) {
 	now := s.o.Now()
 	due, err := s.deps.Store.LeaseDue(ctx, now, now.Add(dueLease), maxDue)
@@ -120,10 +120,10 @@ func (s *Service) evaluateDueStates(ctx context.Context) (int, error) {
 				st.Due, st.Since, st.Began = time.Time{}, time.Time{}, nil
 				return
 			}
-			began := st.Began
+			startOccurrence := st.Began
 			v := p.evaluateDue(acct, st, now)
 			d.record(p, st, v, func() Occurrence {
-				return p.dueOccurrence(began, st, devices[st.DeviceID], now)
+				return p.dueOccurrence(startOccurrence, st, devices[st.DeviceID], now)
 			})
 		})
 		if err != nil {
@@ -133,18 +133,18 @@ func (s *Service) evaluateDueStates(ctx context.Context) (int, error) {
 	return len(due), nil
 }
 
-// dueOccurrence returns the occurrence of a due state. began is the occurrence of the frame at which
-// the condition began to hold, nil for none.
-func (p *Program) dueOccurrence(began *Occurrence, st *PairState, d iot.Device, t time.Time) Occurrence {
-	if began == nil {
+// dueOccurrence returns the occurrence of a due state. startOccurrence is the occurrence of the frame
+// at which the condition began to hold, or nil.
+func (p *Program) dueOccurrence(startOccurrence *Occurrence, st *PairState, d iot.Device, t time.Time) Occurrence {
+	if startOccurrence == nil {
 		return Occurrence{Rule: &p.Rule, Device: d, Time: t}
 	}
-	o := *began
+	o := *startOccurrence
 	o.Rule, o.Time = &p.Rule, st.RaisedAt
 	return o
 }
 
-// currentSet returns the present rules of an account.
+// currentSet returns the current rules of an account.
 func (s *Service) currentSet(ctx context.Context, acct relay.AccountID) (*ruleSet, error) {
 	v, err := s.deps.Fleet.Version(ctx, acct)
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *Service) currentSet(ctx context.Context, acct relay.AccountID) (*ruleSe
 	return s.set(ctx, acct, v)
 }
 
-// checkDueWatches checks up to maxDue devices for silence, and returns their number.
+// checkDueWatches checks up to maxDue devices for silence and returns their number.
 func (s *Service) checkDueWatches(ctx context.Context) (int, error) {
 	now := s.o.Now()
 	leasedUntil := now.Add(dueLease)
@@ -184,11 +184,11 @@ type silenceCheck struct {
 	now     time.Time
 	set     *ruleSet
 	devices map[string]iot.Device
-	heard   map[string]time.Time
+	heardAt map[string]time.Time
 	states  map[Pair]PairState
 }
 
-// check raises the alarms of silent devices, clears the alarms of other devices, and sets Due of the
+// check raises the alarms of silent devices, clears the alarms of other devices and sets Due of the
 // watches to the next check of the device.
 func (c *silenceCheck) check(ctx context.Context, watches []Watch) (err error) {
 	ids := make([]string, len(watches))
@@ -201,7 +201,7 @@ func (c *silenceCheck) check(ctx context.Context, watches []Watch) (err error) {
 	if c.devices, err = c.s.deps.Fleet.DevicesByID(ctx, c.acct, ids); err != nil {
 		return err
 	}
-	if c.heard, err = c.s.deps.Fleet.HeardLast(ctx, c.acct, ids, false); err != nil {
+	if c.heardAt, err = c.s.deps.Fleet.HeardLast(ctx, c.acct, ids, false); err != nil {
 		return err
 	}
 	if c.states, err = c.s.pairStates(ctx, c.acct, ids); err != nil {
@@ -220,39 +220,39 @@ func (c *silenceCheck) check(ctx context.Context, watches []Watch) (err error) {
 	}
 	// Verify the times: the cache may lack a frame that the reading store has.
 	verified := make(map[string]time.Time, len(changingIDs))
-	for part := range slices.Chunk(changingIDs, maxNamed) {
-		heard, err := c.s.deps.Fleet.HeardLast(ctx, c.acct, part, true)
+	for chunk := range slices.Chunk(changingIDs, maxQueriedDevices) {
+		heardAt, err := c.s.deps.Fleet.HeardLast(ctx, c.acct, chunk, true)
 		if err != nil {
 			return err
 		}
-		maps.Copy(verified, heard)
+		maps.Copy(verified, heardAt)
 	}
 	return c.s.decideLocked(ctx, c.s.newBudget(c.acct), pairs, func(d *decisionDraft, st *PairState) {
 		p, device := c.set.programs[st.RuleID], c.devices[st.DeviceID]
-		heard := verified[st.DeviceID]
-		v := p.silence(c.acct, st, heard, p.silenceBegan(&device, heard), c.now)
+		heardAt := verified[st.DeviceID]
+		v := p.silence(c.acct, st, heardAt, p.silenceStart(&device, heardAt), c.now)
 		d.record(p, st, v, func() Occurrence {
-			device.LastSeen = heard
+			device.LastSeen = heardAt
 			o := Occurrence{Rule: &p.Rule, Device: device, Time: st.RaisedAt}
 			if v.State == Cleared {
-				o.Time = heard
+				o.Time = heardAt
 			}
 			return o
 		})
 	})
 }
 
-// silenceBegan returns when the silence of a device began: when the device was heard last, or if it
-// was never heard, when both the device and the rule existed.
-func (p *Program) silenceBegan(d *iot.Device, heard time.Time) time.Time {
-	if !heard.IsZero() {
-		return heard
+// silenceStart returns the time of the last frame of a device. Without a frame, it returns the time
+// from which both the device and the rule existed.
+func (p *Program) silenceStart(d *iot.Device, heardAt time.Time) time.Time {
+	if !heardAt.IsZero() {
+		return heardAt
 	}
-	return later(p.Rule.CreatedAt, d.CreatedAt)
+	return laterTime(p.Rule.CreatedAt, d.CreatedAt)
 }
 
 // nextCheck returns the time of the next check of a device, zero for never, and the pairs of the
-// device whose states change now.
+// device with states that change now.
 func (c *silenceCheck) nextCheck(deviceID string) (nextAt time.Time, changing []Pair) {
 	device, found := c.devices[deviceID]
 	if !found {
@@ -267,9 +267,9 @@ func (c *silenceCheck) nextCheck(deviceID string) (nextAt time.Time, changing []
 		}
 		pair := Pair{p.Rule.ID, deviceID}
 		st := c.states[pair]
-		heard := c.heard[deviceID]
-		v := p.silence(c.acct, &st, heard, p.silenceBegan(&device, heard), c.now)
-		t := later(st.At, p.silenceBegan(&device, heard)).Add(p.Rule.SilentFor)
+		heardAt := c.heardAt[deviceID]
+		v := p.silence(c.acct, &st, heardAt, p.silenceStart(&device, heardAt), c.now)
+		t := laterTime(st.At, p.silenceStart(&device, heardAt)).Add(p.Rule.SilentFor)
 		switch {
 		case v.changed:
 			changing = append(changing, pair)
