@@ -14,71 +14,71 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// later returns a frame some minutes after the previous one.
-func (g *gateway) later(n int, v map[string]any) iot.Arrival {
+// nextFrame returns a frame that is received one minute after the previous one.
+func (g *gateway) nextFrame(n int, v map[string]any) iot.Arrival {
 	g.now = g.now.Add(time.Minute)
 	return g.frame(fmt.Sprint("n1-u", n), v)
 }
 
-func TestTheNextFrameFollowsWhatChanged(t *testing.T) {
+func TestTheNextFrameFollowsChangesOfDecoderAndSensor(t *testing.T) {
 	g := newGateway(t)
-	g.stored(g.later(1, values("temperature", 1.0)))
-	both := values("temperature", 2.0, "door", "open")
+	g.mustStore(g.nextFrame(1, values("temperature", 1.0)))
+	temperatureAndDoor := values("temperature", 2.0, "door", "open")
 
 	if _, err := g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "state", Key: "door"}); err != nil {
 		t.Fatal(err)
 	}
-	g.stored(g.later(2, both))
-	if got := g.latest(); !slices.Contains(got, "door=open") {
-		t.Errorf("after a key was mapped: %q", got)
+	g.mustStore(g.nextFrame(2, temperatureAndDoor))
+	if got := g.latestValues(); !slices.Contains(got, "door=open") {
+		t.Errorf("latest values after a key was mapped: %q, want door=open", got)
 	}
 
 	sensors, err := g.Sensors(t.Context(), 1, g.device(1).ID, "temperature")
 	relaytest.NoError(t, err)
 	_, err = g.ChangeSensor(t.Context(), 1, sensors[0].ID, iot.SensorChange{Offset: new(100.0)})
 	relaytest.NoError(t, err)
-	g.stored(g.later(3, both))
-	if got := g.latest(); !slices.Contains(got, "temperature=102") {
-		t.Errorf("after a sensor was calibrated: %q", got)
+	g.mustStore(g.nextFrame(3, temperatureAndDoor))
+	if got := g.latestValues(); !slices.Contains(got, "temperature=102") {
+		t.Errorf("latest values after a sensor was calibrated: %q, want temperature=102", got)
 	}
 
 	relaytest.NoError(t, g.records.DeleteDecoder(t.Context(), 1, "d1"))
-	out := g.ingest(g.later(4, both))[0]
-	relaytest.Equal(t, "the reason after the decoder was deleted", out.Refused, "decoder d1 of device "+eui+" is not known")
+	outcome := g.ingest(g.nextFrame(4, temperatureAndDoor))[0]
+	relaytest.Equal(t, "the reason after the decoder was deleted", outcome.Refused, "decoder d1 of device "+eui+" is not known")
 
 	relaytest.NoError(t, g.records.CreateDecoder(t.Context(), 1, decoder("d1", "temperature")), g.records.DeleteDevice(t.Context(), 1, g.device(1).ID))
-	g.stored(g.later(5, both))
-	if got := g.latest(); !slices.Equal(got, []string{"temperature=2"}) {
-		t.Errorf("after it was deleted and came back: %q", got)
+	g.mustStore(g.nextFrame(5, temperatureAndDoor))
+	if got := g.latestValues(); !slices.Equal(got, []string{"temperature=2"}) {
+		t.Errorf("latest values after the decoder was created again: %q, want temperature=2", got)
 	}
 }
 
-func TestADeviceWithoutADecoderTakesTheOneNamedLater(t *testing.T) {
+func TestADeviceWithoutADecoderIsAssignedTheFirstKnownOne(t *testing.T) {
 	g := newGateway(t)
-	bare := g.later(1, values("temperature", 1.0))
-	bare.DecoderID = ""
-	if out := g.ingest(bare)[0]; !strings.Contains(out.Refused, "has no decoder") {
-		t.Errorf("without a decoder: the reason is %q", out.Refused)
+	withoutDecoder := g.nextFrame(1, values("temperature", 1.0))
+	withoutDecoder.DecoderID = ""
+	if outcome := g.ingest(withoutDecoder)[0]; !strings.Contains(outcome.Refused, "has no decoder") {
+		t.Errorf("without a decoder: refused for %q, want \"has no decoder\"", outcome.Refused)
 	}
-	unknown := g.later(2, values("temperature", 1.0))
+	unknown := g.nextFrame(2, values("temperature", 1.0))
 	unknown.DecoderID = "d9"
 	relaytest.Equal(t, "the reason with an unknown decoder", g.ingest(unknown)[0].Refused, "decoder d9 is not known")
 	if n := len(g.readings.radio); n != 2 {
-		t.Errorf("radio data of %d frames, want that of both", n)
+		t.Errorf("radio data of %d frames, want 2", n)
 	}
-	g.stored(g.later(3, values("temperature", 3.0)))
+	g.mustStore(g.nextFrame(3, values("temperature", 3.0)))
 	relaytest.Equal(t, "the assigned decoder", g.device(1).DecoderID, "d1")
 	relaytest.NoError(t, g.records.CreateDecoder(t.Context(), 1, decoder("d2", "humidity")))
-	other := g.later(4, values("temperature", 4.0))
-	other.DecoderID = "d2"
-	g.stored(other)
-	relaytest.Equal(t, "the decoder, which a webhook with another does not replace", g.device(1).DecoderID, "d1")
-	g.stored(bare)
+	withOtherDecoder := g.nextFrame(4, values("temperature", 4.0))
+	withOtherDecoder.DecoderID = "d2"
+	g.mustStore(withOtherDecoder)
+	relaytest.Equal(t, "the decoder after a webhook with another one", g.device(1).DecoderID, "d1")
+	g.mustStore(withoutDecoder)
 }
 
-func TestFramesMayCreateOnlySoManyDevices(t *testing.T) {
+func TestFramesCreateNoMoreThanMaxDevices(t *testing.T) {
 	g := newGateway(t)
-	g.o.MaxDevices = 3
+	g.options.MaxDevices = 3
 	g.start()
 	var batch []iot.Arrival
 	for i := range 5 {
@@ -86,15 +86,15 @@ func TestFramesMayCreateOnlySoManyDevices(t *testing.T) {
 		a.Frame.Identifier = fmt.Sprint("tank", i)
 		batch = append(batch, a)
 	}
-	for i, out := range g.ingest(batch...) {
-		if (out.Refused != "") != (i >= 3) || i >= 3 && !strings.Contains(out.Refused, "the account has 3 devices") {
-			t.Errorf("device %d: refused with the reason %q", i, out.Refused)
+	for i, outcome := range g.ingest(batch...) {
+		if (outcome.Refused != "") != (i >= 3) || i >= 3 && !strings.Contains(outcome.Refused, "the account has 3 devices") {
+			t.Errorf("device %d: refused with the reason %q", i, outcome.Refused)
 		}
 	}
-	g.stored(batch[0])
+	g.mustStore(batch[0])
 }
 
-func TestImportingManyAsksOnce(t *testing.T) {
+func TestABatchOfNewDevicesNeedsSevenReads(t *testing.T) {
 	g := newGateway(t)
 	var batch []iot.Arrival
 	for i := range 100 {
@@ -107,16 +107,16 @@ func TestImportingManyAsksOnce(t *testing.T) {
 	}
 	g.reads.Store(0)
 	g.ingest(batch...)
-	// The versions, the devices, their number, the locations, each of the two decoders, and
-	// the number of sensors.
+	// The reads are the versions, the devices, their number, the locations, each of the two
+	// decoders, and the number of sensors.
 	relaytest.Equal(t, "the number of reads", g.reads.Load(), 7)
 }
 
-// Each transaction syncs the disk, so several devices are created in one. A device that cannot be
-// created does not prevent the creation of the others.
-func TestAFleetIsCreatedInFewTransactions(t *testing.T) {
+// Each transaction syncs the disk, so one transaction creates several devices. A device that cannot
+// be created does not prevent the creation of the others.
+func TestManyDevicesAreCreatedInFewTransactions(t *testing.T) {
 	g := newGateway(t)
-	taken := probe()
+	taken := deviceRequest()
 	taken.Identifier = "a840416b2c0000fa"
 	if _, err := g.CreateDevice(t.Context(), 2, taken); err != nil {
 		t.Fatal(err)
@@ -128,26 +128,26 @@ func TestAFleetIsCreatedInFewTransactions(t *testing.T) {
 		a.Frame.Identifier, a.Frame.IsDevEUI = fmt.Sprintf("a840416b2c%06x", i), true
 		batch = append(batch, a)
 	}
-	for i, out := range g.ingest(batch...) {
-		if refused := strings.Contains(out.Refused, "claimed by another account"); refused != (i == 0xfa) || !refused && len(out.Points) != 1 {
-			t.Errorf("device %d: refused with the reason %q, %d points", i, out.Refused, len(out.Points))
+	for i, outcome := range g.ingest(batch...) {
+		if refused := strings.Contains(outcome.Refused, "claimed by another account"); refused != (i == 0xfa) || !refused && len(outcome.Points) != 1 {
+			t.Errorf("device %d: refused with the reason %q, %d points", i, outcome.Refused, len(outcome.Points))
 		}
 	}
-	// Two transactions of 100 devices, then a third one that fails, then one per device. The device
-	// whose identifier is taken is tried three times.
+	// Two transactions of 100 devices, a third one that fails, and one for each of its 100 devices.
+	// The device with the taken identifier is tried three times.
 	if n := g.writes.Load(); n != 2+1+100+2 {
-		t.Errorf("%d transactions", n)
+		t.Errorf("%d transactions, want 105", n)
 	}
 	if devices, err := g.Devices(t.Context(), 1); err != nil || len(devices) != 299 {
-		t.Errorf("%d devices, %v", len(devices), err)
+		t.Errorf("%d devices, %v; want 299", len(devices), err)
 	}
 }
 
 func TestTwoGatewaysThatImportTheSameDevicesAgree(t *testing.T) {
 	g := newGateway(t)
-	other := iot.New(g.records, g.cache, g.readings, catalogtest.Compile, g.o)
-	services := []*iot.Service{g.Service, g.Service, other, other}
-	outs := make([][]iot.Outcome, len(services))
+	otherService := iot.New(g.records, g.cache, g.readings, catalogtest.Compile, g.options)
+	services := []*iot.Service{g.Service, g.Service, otherService, otherService}
+	outcomes := make([][]iot.Outcome, len(services))
 	var wg sync.WaitGroup
 	for n, s := range services {
 		wg.Go(func() {
@@ -159,45 +159,45 @@ func TestTwoGatewaysThatImportTheSameDevicesAgree(t *testing.T) {
 			}
 			slices.SortFunc(batch, func(a, b iot.Arrival) int { return strings.Compare(a.Frame.Identifier, b.Frame.Identifier) })
 			var err error
-			if outs[n], err = s.Ingest(t.Context(), batch); err != nil {
+			if outcomes[n], err = s.Ingest(t.Context(), batch); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	for n := range outs {
-		for i, out := range outs[n] {
-			if out.Refused != "" || len(out.Points) != 1 {
-				t.Fatalf("batch %d, frame %d: refused %q, %d points; want 1", n, i, out.Refused, len(out.Points))
+	for n := range outcomes {
+		for i, outcome := range outcomes[n] {
+			if outcome.Refused != "" || len(outcome.Points) != 1 {
+				t.Fatalf("batch %d, frame %d: refused for %q, %d points; want no refusal and 1 point", n, i, outcome.Refused, len(outcome.Points))
 			}
 			relaytest.Equal(t, fmt.Sprintf("device and sensor of frame %d in batch %d", i, n),
-				[]string{out.DeviceID, out.Points[0].SensorID}, []string{outs[0][i].DeviceID, outs[0][i].Points[0].SensorID})
+				[]string{outcome.DeviceID, outcome.Points[0].SensorID}, []string{outcomes[0][i].DeviceID, outcomes[0][i].Points[0].SensorID})
 		}
 	}
 	if devices, err := g.Devices(t.Context(), 1); err != nil || len(devices) != 60 {
-		t.Errorf("%d devices, %v", len(devices), err)
+		t.Errorf("%d devices, %v; want 60", len(devices), err)
 	}
 }
 
-// Mappings, calibrations and deletions during a batch may change the outcome of a frame, but cause
-// no error.
-func TestChangesInTheMiddleOfBatches(t *testing.T) {
+// Mappings, calibrations and deletions during a batch may change the outcome of a frame, but they
+// cause no error.
+func TestChangesDuringABatchCauseNoError(t *testing.T) {
 	g := newGateway(t)
-	g.stored(g.frame("n1-u0", values("temperature", 1.0)))
+	g.mustStore(g.frame("n1-u0", values("temperature", 1.0)))
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	for n := range 2 {
 		wg.Go(func() {
 			for i := range 30 {
 				a := g.frame(fmt.Sprintf("n1-u%d.%d", n, i), values("temperature", 1.0, fmt.Sprint("k", i%5), 2.0))
-				out, err := g.Ingest(t.Context(), []iot.Arrival{a, a})
-				// If a device is deleted between two steps, the batch is processed again.
+				outcomes, err := g.Ingest(t.Context(), []iot.Arrival{a, a})
+				// If a device is deleted between two steps, the caller repeats the batch.
 				if err != nil && relay.KindOf(err) != relay.KindNotFound && relay.KindOf(err) != relay.KindUnavailable {
 					t.Error(err)
 				}
-				for _, o := range out {
-					if o.Refused != "" {
-						t.Error(o.Refused)
+				for _, outcome := range outcomes {
+					if outcome.Refused != "" {
+						t.Error(outcome.Refused)
 					}
 				}
 			}
@@ -218,13 +218,13 @@ func TestChangesInTheMiddleOfBatches(t *testing.T) {
 	})
 	<-done
 	wg.Wait()
-	g.stored(g.frame("n1-last", values("k0", 0.0, "k1", 1.0, "k2", 2.0, "k3", 3.0, "k4", 4.0)))
-	if got := g.latest(); len(got) < 5 {
-		t.Errorf("%q", got)
+	g.mustStore(g.frame("n1-last", values("k0", 0.0, "k1", 1.0, "k2", 2.0, "k3", 3.0, "k4", 4.0)))
+	if got := g.latestValues(); len(got) < 5 {
+		t.Errorf("latest values %q, want 5 or more", got)
 	}
 }
 
-func TestTenAddSensorsToOneDecoderAndNoneIsLost(t *testing.T) {
+func TestNoConcurrentlyAddedSensorIsLost(t *testing.T) {
 	g := newGateway(t)
 	var wg sync.WaitGroup
 	for i := range 10 {
@@ -236,11 +236,11 @@ func TestTenAddSensorsToOneDecoderAndNoneIsLost(t *testing.T) {
 	}
 	wg.Wait()
 	if d, err := g.Decoder(t.Context(), 1, "d1"); err != nil || len(d.Sensors) != 12 {
-		t.Errorf("%d mappings, %v", len(d.Sensors), err)
+		t.Errorf("%d mappings, %v; want 12", len(d.Sensors), err)
 	}
 }
 
-// loseDevices deletes all devices, as the restore of an old backup does.
+// loseDevices deletes all devices, like the restore of an old backup.
 func (g *gateway) loseDevices() {
 	g.t.Helper()
 	for _, table := range []string{"device", "sensor", "device_claim"} {
@@ -248,31 +248,31 @@ func (g *gateway) loseDevices() {
 	}
 }
 
-func TestAFrameCreatesItsCachedDeviceAgainIfTheDatabaseHasLostIt(t *testing.T) {
-	both := values("temperature", 1.0, "humidity", 2.0)
+func TestAFrameCreatesItsDeviceAgainAfterTheDatabaseLostIt(t *testing.T) {
+	measured := values("temperature", 1.0, "humidity", 2.0)
 	want := []string{"humidity=2", "temperature=1"}
-	t.Run("after the caches were emptied", func(t *testing.T) {
+	t.Run("empty caches", func(t *testing.T) {
 		g := newGateway(t)
-		g.stored(g.later(1, both))
+		g.mustStore(g.nextFrame(1, measured))
 		g.loseDevices()
 		relaytest.NoError(t, g.db.Invalidate(t.Context()))
-		g.stored(g.later(2, both))
-		got := g.latest()
+		g.mustStore(g.nextFrame(2, measured))
+		got := g.latestValues()
 		slices.Sort(got)
 		relaytest.Equal(t, "the latest values", got, want)
 	})
-	t.Run("when a write finds no device", func(t *testing.T) {
+	t.Run("a write that finds no device", func(t *testing.T) {
 		g := newGateway(t)
-		first := g.later(1, both)
-		first.DecoderID = ""
-		g.ingest(first)
+		withoutDecoder := g.nextFrame(1, measured)
+		withoutDecoder.DecoderID = ""
+		g.ingest(withoutDecoder)
 		g.loseDevices()
-		next := g.later(2, both)
-		if _, err := g.Ingest(t.Context(), []iot.Arrival{next}); relay.KindOf(err) != relay.KindUnavailable {
-			t.Errorf("the batch returned %v, want an error that has it repeated", err)
+		withDecoder := g.nextFrame(2, measured)
+		if _, err := g.Ingest(t.Context(), []iot.Arrival{withDecoder}); relay.KindOf(err) != relay.KindUnavailable {
+			t.Errorf("the batch returned %v, want an error of kind unavailable", err)
 		}
-		g.stored(next)
-		got := g.latest()
+		g.mustStore(withDecoder)
+		got := g.latestValues()
 		slices.Sort(got)
 		relaytest.Equal(t, "the latest values", got, want)
 	})

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestSQLiteAndInfluxDBAgree compares the aggregates of 10,000 random readings by both stores with
-// each other and with a simple computation, for every type and granularity.
+// TestSQLiteAndInfluxDBAgree compares the aggregates of 10,000 random readings in both stores with
+// each other and with a simple computation, for every statistic and granularity.
 func TestSQLiteAndInfluxDBAgree(t *testing.T) {
 	server := influxtest.Shared(t)
 	remote, err := influx.New(influx.Options{URL: server.URL, Bucket: server.NewDatabase(t)})
@@ -23,7 +23,7 @@ func TestSQLiteAndInfluxDBAgree(t *testing.T) {
 
 	n := 10_000
 	if underRace {
-		n = 1000 // a search for races needs none of the many
+		n = 1000 // the search for races needs few readings
 	}
 	points := iottest.Random("d1", n, 42)
 	stores := map[string]iot.ReadingStore{"SQLite": embedded, "InfluxDB": remote}
@@ -34,15 +34,15 @@ func TestSQLiteAndInfluxDBAgree(t *testing.T) {
 		}
 	}
 	for _, g := range iot.Granularities() {
-		for _, of := range iot.Statistics() {
-			q := iot.AggregateQuery{Query: iot.Query{Account: 1, DeviceID: "d1"}, Statistic: of, Granularity: g}
-			found := make(map[string][]iot.Bucket)
+		for _, statistic := range iot.Statistics() {
+			q := iot.AggregateQuery{Query: iot.Query{Account: 1, DeviceID: "d1"}, Statistic: statistic, Granularity: g}
+			buckets := make(map[string][]iot.Bucket)
 			for name, s := range stores {
-				found[name], err = s.Aggregate(t.Context(), q)
+				buckets[name], err = s.Aggregate(t.Context(), q)
 				relaytest.NoError(t, err)
-				iottest.Agree(t, name+": "+string(of)+" by "+string(g), found[name], iottest.Aggregated(points, g, of))
+				iottest.Agree(t, name+": "+string(statistic)+" by "+string(g), buckets[name], iottest.Aggregated(points, g, statistic))
 			}
-			iottest.Agree(t, "the stores: "+string(of)+" by "+string(g), found["SQLite"], found["InfluxDB"])
+			iottest.Agree(t, "the stores: "+string(statistic)+" by "+string(g), buckets["SQLite"], buckets["InfluxDB"])
 		}
 	}
 }

@@ -20,21 +20,21 @@ func TestSampleTime(t *testing.T) {
 		want            time.Time
 		note            string
 	}{
-		{"nothing given is the receipt", time.Time{}, time.Time{}, received, ""},
-		{"the network's when the device gives none", time.Time{}, ago(time.Second), ago(time.Second), ""},
-		{"the device's before the network's", ago(time.Hour), ago(time.Second), ago(time.Hour), ""},
-		{"nearly ten years back", ago(10*year - time.Second), time.Time{}, ago(10*year - time.Second), ""},
-		{"ten years back falls back to the network's", ago(10 * year), ago(time.Second), ago(time.Second), "time 2016-03-03T11:00:00Z is not plausible; the network's time is used"},
-		{"nearly a day ahead", ago(time.Second - 24*time.Hour), time.Time{}, ago(time.Second - 24*time.Hour), ""},
-		{"a day ahead falls back to the receipt", ago(-24 * time.Hour), time.Time{}, received, "time 2026-03-02T11:00:00Z is not plausible; the time of receipt is used"},
-		{"1970 twice falls back to the receipt", time.Unix(1, 0), time.Unix(2, 0), received, "time 1970-01-01T00:00:01Z is not plausible; the time of receipt is used, time 1970-01-01T00:00:02Z is not plausible; the time of receipt is used"},
+		{"without times the time of receipt", time.Time{}, time.Time{}, received, ""},
+		{"the network's time without the device's", time.Time{}, ago(time.Second), ago(time.Second), ""},
+		{"the device's time is preferred to the network's", ago(time.Hour), ago(time.Second), ago(time.Hour), ""},
+		{"a sample nearly ten years old", ago(10*year - time.Second), time.Time{}, ago(10*year - time.Second), ""},
+		{"a sample ten years old: the network's time", ago(10 * year), ago(time.Second), ago(time.Second), "time 2016-03-03T11:00:00Z is not plausible; the network's time is used"},
+		{"a sample nearly a day ahead", ago(time.Second - 24*time.Hour), time.Time{}, ago(time.Second - 24*time.Hour), ""},
+		{"a sample a day ahead: the time of receipt", ago(-24 * time.Hour), time.Time{}, received, "time 2026-03-02T11:00:00Z is not plausible; the time of receipt is used"},
+		{"both times in 1970: the time of receipt", time.Unix(1, 0), time.Unix(2, 0), received, "time 1970-01-01T00:00:01Z is not plausible; the time of receipt is used, time 1970-01-01T00:00:02Z is not plausible; the time of receipt is used"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			f := decoders.Frame{SampleTime: tc.sample, NetworkTime: tc.network}
-			at, notes := iot.SampleTime(&f, received)
-			relaytest.Equal(t, "the time", at, tc.want)
-			relaytest.Equal(t, "whether the time is in UTC", at.Location() == time.UTC, true)
+			sampledAt, notes := iot.SampleTime(&f, received)
+			relaytest.Equal(t, "the time", sampledAt, tc.want)
+			relaytest.Equal(t, "whether the time is in UTC", sampledAt.Location() == time.UTC, true)
 			relaytest.Equal(t, "the notes", strings.Join(notes, ", "), tc.note)
 		})
 	}
@@ -42,23 +42,23 @@ func TestSampleTime(t *testing.T) {
 
 func TestNormalizeIdentifier(t *testing.T) {
 	for _, tc := range []struct {
-		name, in, want string
-		unique         bool
+		name, identifier, want string
+		unique                 bool
 	}{
 		{"a devEUI with hyphens", "24-E1-24-13-6B-50-22-17", eui, true},
 		{"a MAC address with colons", " AA:bb:CC:dd:EE:ff ", "aabbccddeeff", true},
 		{"a MAC address with dots", "aabb.ccdd.ee01", "aabbccddee01", true},
 		{"a devEUI with dots", "24E1.2413.6B50.2217", eui, true},
 		{"an IP address is not a MAC address", "192.168.100.101", "192.168.100.101", false},
-		{"a MAC address in its own form", "aabbccddeeff", "aabbccddeeff", true},
-		{"anything else keeps its case", " Tank 7 ", "Tank 7", false},
+		{"a normalized MAC address", "aabbccddeeff", "aabbccddeeff", true},
+		{"another identifier keeps its case", " Tank 7 ", "Tank 7", false},
 		{"thirteen digits", "aabbccddeeff0", "aabbccddeeff0", false},
-		{"nothing", "", "", false},
+		{"an empty identifier", "", "", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, unique := iot.NormalizeIdentifier(tc.in)
+			got, unique := iot.NormalizeIdentifier(tc.identifier)
 			if got != tc.want || unique != tc.unique {
-				t.Errorf("%q, %v", got, unique)
+				t.Errorf("got %q, unique %v; want %q, unique %v", got, unique, tc.want, tc.unique)
 			}
 		})
 	}
@@ -70,8 +70,8 @@ func FuzzNormalizeIdentifier(f *testing.F) {
 	f.Add(" \x00 ")
 	f.Fuzz(func(t *testing.T, s string) {
 		got, unique := iot.NormalizeIdentifier(s)
-		if again, same := iot.NormalizeIdentifier(got); again != got || same != unique {
-			t.Fatalf("%q became %q, then %q", s, got, again)
+		if normalizedTwice, same := iot.NormalizeIdentifier(got); normalizedTwice != got || same != unique {
+			t.Fatalf("%q became %q, then %q", s, got, normalizedTwice)
 		}
 	})
 }

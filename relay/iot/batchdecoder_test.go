@@ -11,10 +11,10 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// worker decodes batches. Each frame takes 40 ms, or 1 s if its payload is 255. The temperature is
-// the payload.
+// worker decodes batches. Each frame takes 40 ms, or 1 s if its payload is 255. The temperature of
+// a frame is the first byte of its payload.
 type worker struct {
-	sizes []int // of the batches
+	sizes []int // frames per batch
 	down  error
 }
 
@@ -59,14 +59,14 @@ func TestFramesOfOneDecoderAreDecodedInOneBatch(t *testing.T) {
 		arrivals = append(arrivals, g.payload(string(rune('a'+i)), byte(i)))
 		arrivals[i].Frame.SampleTime = g.now.Add(time.Duration(i) * time.Second)
 	}
-	g.stored(arrivals...)
-	// Three frames use up the account's 100 ms; the others wait for frames of other accounts.
+	g.mustStore(arrivals...)
+	// Three frames use up the account's 100 ms. Each remaining frame is decoded in its own batch.
 	relaytest.Equal(t, "the sizes of the batches", w.sizes, []int{5, 1, 1})
 	relaytest.Equal(t, "the readings", g.history(1), []string{"temperature=4", "temperature=3", "temperature=2", "temperature=1", "temperature=0"})
 }
 
-// The time of frames that are decoded before their turn counts at once: none is left for the
-// account's second decoder.
+// The time of frames that are decoded before their turn counts at once, so the account's second
+// decoder has none left.
 func TestTheTimeOfFramesDecodedAheadCounts(t *testing.T) {
 	g, w := newWorkerGateway(t)
 	relaytest.NoError(t, g.records.CreateDecoder(t.Context(), 1, decoder("d2", "temperature")))
@@ -79,31 +79,31 @@ func TestTheTimeOfFramesDecodedAheadCounts(t *testing.T) {
 		}
 		arrivals = append(arrivals, a)
 	}
-	g.stored(arrivals...)
+	g.mustStore(arrivals...)
 	relaytest.Equal(t, "the sizes of the batches", w.sizes, []int{3, 1, 1, 1})
 }
 
-// A frame that was decoded before its turn is stored, although another account has used up the time
-// of the batch since.
+// A frame that was decoded before its turn is stored, even if another account has since used up the
+// time of the batch.
 func TestAFrameDecodedAheadIsNotDeferred(t *testing.T) {
 	g, w := newWorkerGateway(t)
-	other := g.payload("b", 255)
-	other.Account, other.Frame.Identifier = 2, "24e124136b502218"
-	first, last := g.payload("a", 1), g.payload("c", 3)
-	last.Frame.SampleTime = g.now.Add(time.Second)
-	out := g.stored(first, other, last)
-	relaytest.Equal(t, "deferred", []bool{out[0].Deferred, out[1].Deferred, out[2].Deferred}, []bool{false, false, false})
+	otherAccount := g.payload("b", 255)
+	otherAccount.Account, otherAccount.Frame.Identifier = 2, "24e124136b502218"
+	frame1, frame3 := g.payload("a", 1), g.payload("c", 3)
+	frame3.Frame.SampleTime = g.now.Add(time.Second)
+	outcomes := g.mustStore(frame1, otherAccount, frame3)
+	relaytest.Equal(t, "the deferred frames", []bool{outcomes[0].Deferred, outcomes[1].Deferred, outcomes[2].Deferred}, []bool{false, false, false})
 	relaytest.Equal(t, "the sizes of the batches", w.sizes, []int{2, 1})
 }
 
-// A frame whose codec cannot be run is not refused: the batch is processed again.
-func TestAnUnavailableDecoderRefusesNoFrame(t *testing.T) {
+// A frame whose codec cannot be run is not refused: the caller repeats the batch.
+func TestAnUnavailableDecoderReturnsAnError(t *testing.T) {
 	g, w := newWorkerGateway(t)
 	w.down = relay.Errorf(relay.KindUnavailable, "codec worker: start: no memory")
 	_, err := g.Ingest(t.Context(), []iot.Arrival{g.payload("a", 7)})
 	relaytest.Equal(t, "the kind of the error while it compiles", relay.KindOf(err), relay.KindUnavailable)
 	w.down = nil
-	g.stored(g.payload("a", 7))
+	g.mustStore(g.payload("a", 7))
 	w.down = relay.Errorf(relay.KindUnavailable, "codec worker: start: no memory")
 	_, err = g.Ingest(t.Context(), []iot.Arrival{g.payload("b", 8)})
 	relaytest.Equal(t, "the kind of the error while it decodes", relay.KindOf(err), relay.KindUnavailable)

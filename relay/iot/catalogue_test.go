@@ -14,29 +14,29 @@ import (
 
 func TestADecoderIsCheckedWhenItIsCreated(t *testing.T) {
 	good := iot.DecoderChange{Name: new("n"), Description: new("d"), Type: new(iot.Serial)}
-	with := func(change func(*iot.DecoderChange)) iot.DecoderChange { d := good; change(&d); return d }
+	changed := func(change func(*iot.DecoderChange)) iot.DecoderChange { d := good; change(&d); return d }
 	cases := []struct {
 		name string
 		give iot.DecoderChange
 		want string // the fields with problems
 	}{
-		{"all that is required", good, ""},
-		{"nothing", iot.DecoderChange{}, "description name type"},
-		{"blanks for a name", with(func(d *iot.DecoderChange) { d.Name = new(" \t") }), "name"},
-		{"an unknown type", with(func(d *iot.DecoderChange) { d.Type = new(iot.DeviceType("wifi")) }), "type"},
-		{"an unknown codec", with(func(d *iot.DecoderChange) { d.Codec = new("cobol") }), "codec"},
-		{"a source that does not compile", with(func(d *iot.DecoderChange) { d.Codec, d.Source = new("expr"), new("temperature = (") }), "source"},
-		{"a source for a codec that takes none", with(func(d *iot.DecoderChange) { d.Codec, d.Source = new("cayenne_lpp"), new("x") }), "source"},
+		{"the required fields", good, ""},
+		{"an empty request", iot.DecoderChange{}, "description name type"},
+		{"a blank name", changed(func(d *iot.DecoderChange) { d.Name = new(" \t") }), "name"},
+		{"an unknown type", changed(func(d *iot.DecoderChange) { d.Type = new(iot.DeviceType("wifi")) }), "type"},
+		{"an unknown codec", changed(func(d *iot.DecoderChange) { d.Codec = new("cobol") }), "codec"},
+		{"a source that does not compile", changed(func(d *iot.DecoderChange) { d.Codec, d.Source = new("expr"), new("temperature = (") }), "source"},
+		{"a source for a codec that takes none", changed(func(d *iot.DecoderChange) { d.Codec, d.Source = new("cayenne_lpp"), new("x") }), "source"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			g := newGateway(t)
 			d, err := g.CreateDecoder(t.Context(), 1, tc.give)
 			if got := strings.Join(slices.Sorted(maps.Keys(relay.FieldsOf(err))), " "); got != tc.want {
-				t.Fatalf("%q, want %q (%v)", got, tc.want, err)
+				t.Fatalf("fields with problems = %q, want %q (%v)", got, tc.want, err)
 			}
-			if _, missing := g.Decoder(t.Context(), 1, d.ID); (missing == nil) != (tc.want == "") {
-				t.Errorf("the decoder %q is read with %v", d.ID, missing)
+			if _, readErr := g.Decoder(t.Context(), 1, d.ID); (readErr == nil) != (tc.want == "") {
+				t.Errorf("reading the decoder %q returned %v", d.ID, readErr)
 			}
 			if tc.want == "" {
 				relaytest.Equal(t, "the codec", d.Codec, "json")
@@ -45,7 +45,7 @@ func TestADecoderIsCheckedWhenItIsCreated(t *testing.T) {
 	}
 }
 
-func TestAddSensorChecksWhatItMaps(t *testing.T) {
+func TestAddSensorValidatesTheMapping(t *testing.T) {
 	g := newGateway(t)
 	for name, tc := range map[string]struct {
 		decoder string
@@ -53,13 +53,13 @@ func TestAddSensorChecksWhatItMaps(t *testing.T) {
 		kind    relay.Kind
 		fields  string
 	}{
-		"nothing":                {"d1", iot.Mapping{}, relay.KindInvalid, "key sensor_type_id"},
+		"an empty mapping":       {"d1", iot.Mapping{}, relay.KindInvalid, "key sensor_type_id"},
 		"an unknown sensor type": {"d1", iot.Mapping{SensorTypeID: "x", Key: "k"}, relay.KindInvalid, "sensor_type_id"},
 		"an unknown decoder":     {"d9", iot.Mapping{SensorTypeID: "state", Key: "k"}, relay.KindNotFound, ""},
 	} {
 		_, err := g.AddSensor(t.Context(), 1, tc.decoder, tc.m)
 		if got := strings.Join(slices.Sorted(maps.Keys(relay.FieldsOf(err))), " "); relay.KindOf(err) != tc.kind || got != tc.fields {
-			t.Errorf("%s: %v, %q", name, err, got)
+			t.Errorf("%s: %v with fields %q, want kind %v with fields %q", name, err, got, tc.kind, tc.fields)
 		}
 	}
 	d, err := g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "state", Key: "humidity"})
@@ -67,15 +67,15 @@ func TestAddSensorChecksWhatItMaps(t *testing.T) {
 	if len(d.Sensors) != 2 {
 		t.Fatalf("%d sensors, want 2", len(d.Sensors))
 	}
-	relaytest.Equal(t, "the new type of a key that is mapped", d.Sensors[1].SensorTypeID, "state")
+	relaytest.Equal(t, "the new type of a mapped key", d.Sensors[1].SensorTypeID, "state")
 }
 
-func TestASensorChangesOnlyWhereItIsAskedTo(t *testing.T) {
+func TestChangeSensorChangesOnlyTheFieldsOfTheRequest(t *testing.T) {
 	g := newGateway(t)
-	g.stored(g.frame("n1-u1", values("temperature", 1.0)))
-	all, err := g.Sensors(t.Context(), 1, g.device(1).ID, "temperature")
+	g.mustStore(g.frame("n1-u1", values("temperature", 1.0)))
+	sensors, err := g.Sensors(t.Context(), 1, g.device(1).ID, "temperature")
 	relaytest.NoError(t, err)
-	id := all[0].ID
+	id := sensors[0].ID
 	got, err := g.ChangeSensor(t.Context(), 1, id, iot.SensorChange{Slope: new(2.0), RetentionDays: new(30)})
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "slope, offset, retention and name", []any{got.Slope, got.Offset, got.RetentionDays, got.Name}, []any{2.0, 0.0, 30, "temperature"})
@@ -85,18 +85,17 @@ func TestASensorChangesOnlyWhereItIsAskedTo(t *testing.T) {
 		change iot.SensorChange
 		want   relay.Kind
 	}{
-		"an empty name":             {1, id, iot.SensorChange{Name: new("")}, relay.KindInvalid},
-		"a name that is too long":   {1, id, iot.SensorChange{Name: new(strings.Repeat("x", 256))}, relay.KindInvalid},
-		"a slope that is no number": {1, id, iot.SensorChange{Slope: new(math.NaN())}, relay.KindInvalid},
-		"an infinite offset":        {1, id, iot.SensorChange{Offset: new(math.Inf(1))}, relay.KindInvalid},
-		"a negative retention":      {1, id, iot.SensorChange{RetentionDays: new(-1)}, relay.KindInvalid},
-		"another account's sensor":  {2, id, iot.SensorChange{}, relay.KindNotFound},
-		"no sensor":                 {1, "", iot.SensorChange{}, relay.KindNotFound},
-		"an unknown sensor":         {1, id + "0", iot.SensorChange{}, relay.KindNotFound},
+		"an empty name":                {1, id, iot.SensorChange{Name: new("")}, relay.KindInvalid},
+		"a name that is too long":      {1, id, iot.SensorChange{Name: new(strings.Repeat("x", 256))}, relay.KindInvalid},
+		"a slope that is not a number": {1, id, iot.SensorChange{Slope: new(math.NaN())}, relay.KindInvalid},
+		"an infinite offset":           {1, id, iot.SensorChange{Offset: new(math.Inf(1))}, relay.KindInvalid},
+		"a negative retention":         {1, id, iot.SensorChange{RetentionDays: new(-1)}, relay.KindInvalid},
+		"another account's sensor":     {2, id, iot.SensorChange{}, relay.KindNotFound},
+		"an empty sensor id":           {1, "", iot.SensorChange{}, relay.KindNotFound},
+		"an unknown sensor":            {1, id + "0", iot.SensorChange{}, relay.KindNotFound},
 	} {
-
 		if _, err := g.ChangeSensor(t.Context(), tc.acct, tc.id, tc.change); relay.KindOf(err) != tc.want {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want kind %v", name, err, tc.want)
 		}
 	}
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// logged returns the raw frames of the device, newest first.
-func (g *gateway) logged() []iot.RawFrame {
+// rawFrames returns the raw frames of the device, newest first.
+func (g *gateway) rawFrames() []iot.RawFrame {
 	g.t.Helper()
 	frames, err := g.Frames(g.t.Context(), 1, g.device(1).ID)
 	relaytest.NoError(g.t, err)
 	return frames
 }
 
-func (g *gateway) logging(setting string) {
+func (g *gateway) setFrameLogging(setting string) {
 	g.t.Helper()
 	_, err := g.ChangeDevice(g.t.Context(), 1, g.device(1).ID, iot.DeviceChange{FrameLogging: &setting})
 	relaytest.NoError(g.t, err)
@@ -29,96 +29,96 @@ func (g *gateway) logging(setting string) {
 
 func TestRawFramesAreKeptWhileLoggingIsOn(t *testing.T) {
 	g := newGateway(t)
-	g.stored(g.later(1, values("temperature", 1.0)))
-	g.logging("enabled")
-	g.stored(g.later(2, values("temperature", 2.0)))
-	g.ingest(g.later(3, values("colour", "red")))
-	g.logging("disabled")
-	g.stored(g.later(4, values("temperature", 4.0)))
+	g.mustStore(g.nextFrame(1, values("temperature", 1.0)))
+	g.setFrameLogging("enabled")
+	g.mustStore(g.nextFrame(2, values("temperature", 2.0)))
+	g.ingest(g.nextFrame(3, values("colour", "red")))
+	g.setFrameLogging("disabled")
+	g.mustStore(g.nextFrame(4, values("temperature", 4.0)))
 
-	got := g.logged()
+	got := g.rawFrames()
 	if len(got) != 2 {
 		t.Fatalf("%d frames were logged, want 2", len(got))
 	}
 	relaytest.Equal(t, "the logged frames", []string{got[0].ID, got[1].ID}, []string{"n1-u3", "n1-u2"})
-	relaytest.Equal(t, "their reasons", []string{got[0].Refused, got[1].Refused}, []string{"no sensor is mapped to any key of the frame: colour", ""})
-	relaytest.Equal(t, "the object of the second", string(got[1].Object), `{"temperature":2}`)
+	relaytest.Equal(t, "the refusals of the logged frames", []string{got[0].Refused, got[1].Refused}, []string{"no sensor is mapped to any key of the frame: colour", ""})
+	relaytest.Equal(t, "the object of the second frame", string(got[1].Object), `{"temperature":2}`)
 	if _, err := g.Frames(t.Context(), 2, g.device(1).ID); relay.KindOf(err) != relay.KindNotFound {
-		t.Errorf("of another account: %v", err)
+		t.Errorf("frames for another account: %v, want not found", err)
 	}
 }
 
-func TestARawFrameShowsWhatCame(t *testing.T) {
+func TestARawFrameHasTheDataOfItsFrame(t *testing.T) {
 	g := newGateway(t)
-	g.stored(g.later(1, values("temperature", 1.0)))
-	g.logging("enabled")
-	at := g.now.Add(-time.Hour)
-	big := strings.Repeat("x", 5000)
+	g.mustStore(g.nextFrame(1, values("temperature", 1.0)))
+	g.setFrameLogging("enabled")
+	sampledAt := g.now.Add(-time.Hour)
+	longText := strings.Repeat("x", 5000)
 	for i, tc := range []struct {
-		name string
-		give decoders.Frame
-		want iot.RawFrame
+		name  string
+		frame decoders.Frame
+		want  iot.RawFrame
 	}{
 		{
-			"an uplink with its radio",
+			"an uplink with radio data",
 			decoders.Frame{
-				Kind: decoders.Uplink, Sender: "chirpstack-v4", Payload: []byte{0, 255}, HasFCnt: true, FCnt: 7, HasFPort: true, FPort: 85, SampleTime: at,
+				Kind: decoders.Uplink, Sender: "chirpstack-v4", Payload: []byte{0, 255}, HasFCnt: true, FCnt: 7, HasFPort: true, FPort: 85, SampleTime: sampledAt,
 				Gateways: []decoders.Gateway{{RSSI: new(-120.0), SNR: new(-9.0)}, {RSSI: new(-97.0), SNR: new(8.5)}}, Object: values("temperature", 2.0),
 			},
-			iot.RawFrame{Kind: "uplink", Sender: "chirpstack-v4", Payload: "00ff", FCnt: new(int64(7)), FPort: new(int64(85)), Time: at, RSSI: new(-97.0), SNR: new(8.5), Gateways: 2, Object: []byte(`{"temperature":2}`)},
+			iot.RawFrame{Kind: "uplink", Sender: "chirpstack-v4", Payload: "00ff", FCnt: new(int64(7)), FPort: new(int64(85)), Time: sampledAt, RSSI: new(-97.0), SNR: new(8.5), Gateways: 2, Object: []byte(`{"temperature":2}`)},
 		},
 		{"a join", decoders.Frame{Kind: decoders.Join}, iot.RawFrame{Kind: "join", Note: "frames of the kind join have no readings"}},
 		{"ciphertext", decoders.Frame{Kind: decoders.Uplink, Encrypted: true, Payload: []byte{1}}, iot.RawFrame{Kind: "uplink", Payload: "01", Encrypted: true, Refused: "the payload is encrypted"}},
 		{
 			"samples with their times",
-			decoders.Frame{Kind: decoders.Uplink, Samples: []decoders.Reading{{Key: "temperature", Value: 0, Time: at}, {Key: "humidity", Text: "", IsText: true}}},
-			iot.RawFrame{Kind: "uplink", Samples: []byte(`[{"key":"temperature","value":0,"time":"` + at.Format(time.RFC3339) + `"},{"key":"humidity","text":""}]`), Note: `humidity: the text "" is not a number and is stored as text`},
+			decoders.Frame{Kind: decoders.Uplink, Samples: []decoders.Reading{{Key: "temperature", Value: 0, Time: sampledAt}, {Key: "humidity", Text: "", IsText: true}}},
+			iot.RawFrame{Kind: "uplink", Samples: []byte(`[{"key":"temperature","value":0,"time":"` + sampledAt.Format(time.RFC3339) + `"},{"key":"humidity","text":""}]`), Note: `humidity: the text "" is not a number and is stored as text`},
 		},
 		{"a payload over 1 KiB", decoders.Frame{Kind: decoders.Ack, Payload: make([]byte, 1025)}, iot.RawFrame{Kind: "ack", Truncated: true, Note: "frames of the kind ack have no readings"}},
-		{"values over 4 KiB", decoders.Frame{Kind: decoders.Ack, Object: values("note", big)}, iot.RawFrame{Kind: "ack", Truncated: true, Note: "frames of the kind ack have no readings"}},
-		{"values that JSON cannot hold", decoders.Frame{Kind: decoders.Ack, Object: values("v", math.Inf(1))}, iot.RawFrame{Kind: "ack", Truncated: true, Note: "frames of the kind ack have no readings"}},
+		{"values over 4 KiB", decoders.Frame{Kind: decoders.Ack, Object: values("note", longText)}, iot.RawFrame{Kind: "ack", Truncated: true, Note: "frames of the kind ack have no readings"}},
+		{"values that JSON cannot represent", decoders.Frame{Kind: decoders.Ack, Object: values("v", math.Inf(1))}, iot.RawFrame{Kind: "ack", Truncated: true, Note: "frames of the kind ack have no readings"}},
 	} {
-		a := g.later(10+i, nil)
-		tc.give.Identifier = eui
-		a.Frame = tc.give
+		a := g.nextFrame(10+i, nil)
+		tc.frame.Identifier = eui
+		a.Frame = tc.frame
 		g.ingest(a)
 		tc.want.ID, tc.want.DeviceID, tc.want.ReceivedAt = a.Record, g.device(1).ID, a.ReceivedAt
 		if tc.want.Time.IsZero() {
 			tc.want.Time = a.ReceivedAt
 		}
-		if got := g.logged()[0]; show(got) != show(tc.want) {
-			t.Errorf("%s:\n got %s\nwant %s", tc.name, show(got), show(tc.want))
+		if got := g.rawFrames()[0]; formatFrame(got) != formatFrame(tc.want) {
+			t.Errorf("%s:\n got %s\nwant %s", tc.name, formatFrame(got), formatFrame(tc.want))
 		}
 	}
 }
 
-// show formats a frame, with the values of its pointers.
-func show(f iot.RawFrame) string {
-	out := fmt.Sprint(f.ID, f.DeviceID, f.ReceivedAt, f.Time, f.Sender, f.Kind, f.Payload, f.Encrypted, f.Truncated, f.Gateways, f.Refused, f.Note, string(f.Object), string(f.Samples))
+// formatFrame formats a frame with the values of its pointers.
+func formatFrame(f iot.RawFrame) string {
+	formatted := fmt.Sprint(f.ID, f.DeviceID, f.ReceivedAt, f.Time, f.Sender, f.Kind, f.Payload, f.Encrypted, f.Truncated, f.Gateways, f.Refused, f.Note, string(f.Object), string(f.Samples))
 	if f.FCnt != nil {
-		out += fmt.Sprint(" fCnt ", *f.FCnt)
+		formatted += fmt.Sprint(" fCnt ", *f.FCnt)
 	}
 	if f.FPort != nil {
-		out += fmt.Sprint(" fPort ", *f.FPort)
+		formatted += fmt.Sprint(" fPort ", *f.FPort)
 	}
-	return out + " radio " + text(f.RSSI) + text(f.SNR)
+	return formatted + " radio " + formatFloat(f.RSSI) + formatFloat(f.SNR)
 }
 
-func TestRawFramesAreThoseOfTheLastDaysEachOnce(t *testing.T) {
+func TestEachRawFrameIsLoggedOnceUntilItsRetentionEnds(t *testing.T) {
 	g := newGateway(t)
-	g.stored(g.later(1, values("temperature", 1.0)))
-	g.logging("enabled")
-	twice := g.later(2, values("temperature", 2.0))
-	g.stored(twice)
-	duplicate := g.later(3, values("temperature", 2.0))
-	duplicate.Frame.DedupID = twice.Frame.DedupID
-	g.stored(duplicate)
-	g.stored(twice) // the same record, replayed
-	got := g.logged()
+	g.mustStore(g.nextFrame(1, values("temperature", 1.0)))
+	g.setFrameLogging("enabled")
+	repeated := g.nextFrame(2, values("temperature", 2.0))
+	g.mustStore(repeated)
+	duplicate := g.nextFrame(3, values("temperature", 2.0))
+	duplicate.Frame.DedupID = repeated.Frame.DedupID
+	g.mustStore(duplicate)
+	g.mustStore(repeated) // a replay of the record
+	got := g.rawFrames()
 	if len(got) != 1 {
 		t.Fatalf("%d frames were logged, want 1", len(got))
 	}
-	relaytest.Equal(t, "the logged frame", got[0].ID, twice.Record)
+	relaytest.Equal(t, "the logged frame", got[0].ID, repeated.Record)
 	g.now = g.now.Add(iot.FrameRetention)
-	relaytest.Equal(t, "the number of logged frames after the retention", len(g.logged()), 0)
+	relaytest.Equal(t, "the number of logged frames after the retention", len(g.rawFrames()), 0)
 }

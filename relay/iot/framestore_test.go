@@ -17,65 +17,65 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func deviceTakesAllWithIt(t *testing.T, s *Store) {
+func rowsOfDeletedDevice(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "tank"), []Sensor{testSensor("d1", "a")}),
 		s.CreateDevice(t.Context(), 1, testDevice("d2", eui), []Sensor{testSensor("d2", "a")}),
 		s.KeepFrames(t.Context(), 1, []RawFrame{testFrame("d1", 1)}))
 	_, _, err := s.PutMarker(t.Context(), 1, "d1", Marker{ID: "m"}, dbtest.At(0))
 	relaytest.NoError(t, err, s.DeleteDevice(t.Context(), 1, "d1"))
-	if left, others := rowsOf(t, s, "d1"), rowsOf(t, s, "d2"); left != 0 || others != 2 {
-		t.Errorf("%d rows are left, %d of the other device", left, others)
+	if remaining, otherRows := rowsOf(t, s, "d1"), rowsOf(t, s, "d2"); remaining != 0 || otherRows != 2 {
+		t.Errorf("%d rows remain, want 0; the other device has %d, want 2", remaining, otherRows)
 	}
 }
 
-// deletionOfTheFirst checks that a late deletion does not release the identifier of the device that
-// has it now.
-func deletionOfTheFirst(t *testing.T, s *Store) {
+// lateDeletion checks that a second deletion of a device does not release its identifier if another
+// device has that identifier now.
+func lateDeletion(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "tank"), nil))
 	var wg sync.WaitGroup
-	gone := make([]error, 8)
-	for i := range gone {
+	errs := make([]error, 8)
+	for i := range errs {
 		wg.Go(func() {
-			gone[i] = s.DeleteDevice(t.Context(), 1, "d1")
-			_ = s.CreateDevice(t.Context(), 1, testDevice("d2", "tank"), nil) // one of eight
+			errs[i] = s.DeleteDevice(t.Context(), 1, "d1")
+			_ = s.CreateDevice(t.Context(), 1, testDevice("d2", "tank"), nil) // one of eight succeeds
 		})
 	}
 	wg.Wait()
-	deleted := countSuccesses(t, gone, relay.KindNotFound)
+	deleted := countSuccesses(t, errs, relay.KindNotFound)
 	if d, err := s.DeviceByIdentifier(t.Context(), 1, "tank"); deleted != 1 || err != nil || d.ID != "d2" {
-		t.Errorf("deleted %d times, then %+v, %v", deleted, d, err)
+		t.Errorf("deleted %d times, want 1; device of the identifier: %+v, %v", deleted, d, err)
 	}
 }
 
 func seriesAreCounted(t *testing.T, s *Store) {
-	want := func(n int) {
+	wantCount := func(n int) {
 		t.Helper()
 		if got, err := s.CountSensors(t.Context(), 1); got != n || err != nil {
-			t.Errorf("%d sensors, want %d, %v", got, n, err)
+			t.Errorf("%d sensors, want %d; %v", got, n, err)
 		}
 	}
-	want(0)
+	wantCount(0)
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "x"), []Sensor{testSensor("d1", "a"), testSensor("d1", "b")}))
-	want(2)
+	wantCount(2)
 	dbtest.WantKind(t, s.CreateDevice(t.Context(), 1, testDevice("d9", "x"), []Sensor{testSensor("d9", "a")}), relay.KindConflict)
-	want(2)
+	wantCount(2)
 	relaytest.NoError(t, s.AddSensors(t.Context(), 1, "d1", []Sensor{testSensor("d1", "b"), testSensor("d1", "c")}))
-	want(3)
+	wantCount(3)
 	dbtest.WantKind(t, s.AddSensors(t.Context(), 1, "gone", []Sensor{testSensor("gone", "a")}), relay.KindNotFound)
-	want(3)
+	wantCount(3)
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d2", "y"), []Sensor{testSensor("d2", "a")}), s.DeleteDevice(t.Context(), 1, "d1"))
-	want(1)
+	wantCount(1)
 	if n, err := s.CountSensors(t.Context(), 2); n != 0 || err != nil {
-		t.Errorf("the other account has %d, %v", n, err)
+		t.Errorf("the other account has %d sensors, want 0; %v", n, err)
 	}
 }
 
 func sensorsAreRetyped(t *testing.T, s *Store) {
 	calibrated := testSensor("d1", "a")
-	calibrated.Slope = 0.1 + 0.2 // bit for bit
+	calibrated.Slope = 0.1 + 0.2 // not a short decimal
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "x"), []Sensor{calibrated, testSensor("d1", "b")}))
-	for _, kind := range []string{"humidity", "humidity", "state", "humidity"} {
-		relaytest.NoError(t, s.RetypeSensors(t.Context(), 1, "d1", map[string]string{"a": kind, "nobody": kind}))
+	for _, sensorType := range []string{"humidity", "humidity", "state", "humidity"} {
+		relaytest.NoError(t, s.RetypeSensors(t.Context(), 1, "d1", map[string]string{"a": sensorType, "nobody": sensorType}))
 	}
 	calibrated.SensorTypeID, calibrated.Former = "humidity", []string{"temperature", "state"}
 	got, err := s.Sensors(t.Context(), 1, "d1")
@@ -109,39 +109,39 @@ func retypeRace(t *testing.T, s *Store) {
 	}
 }
 
-func markersAreKept(t *testing.T, s *Store) {
+func markersAreSaved(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "x"), nil))
 	for _, step := range []struct {
-		what    string
-		give    Marker
+		name    string
+		marker  Marker
 		want    Marker
 		created bool
 	}{
-		{"a new one happened now", Marker{ID: "a", Comment: "1"}, Marker{ID: "a", Comment: "1", CreatedAt: dbtest.At(60)}, true},
-		{"the same again keeps its time", Marker{ID: "a", Comment: "2"}, Marker{ID: "a", Comment: "2", CreatedAt: dbtest.At(60)}, false},
-		{"the same again with a time gets it", Marker{ID: "a", Comment: "2", CreatedAt: dbtest.At(30)}, Marker{ID: "a", Comment: "2", CreatedAt: dbtest.At(30)}, false},
-		{"a new one with a time", Marker{ID: "b|{}", Comment: "3", CreatedAt: dbtest.At(90)}, Marker{ID: "b|{}", Comment: "3", CreatedAt: dbtest.At(90)}, true},
+		{"a new marker without a time", Marker{ID: "a", Comment: "1"}, Marker{ID: "a", Comment: "1", CreatedAt: dbtest.At(60)}, true},
+		{"a known marker without a time", Marker{ID: "a", Comment: "2"}, Marker{ID: "a", Comment: "2", CreatedAt: dbtest.At(60)}, false},
+		{"a known marker with a time", Marker{ID: "a", Comment: "2", CreatedAt: dbtest.At(30)}, Marker{ID: "a", Comment: "2", CreatedAt: dbtest.At(30)}, false},
+		{"a new marker with a time", Marker{ID: "b|{}", Comment: "3", CreatedAt: dbtest.At(90)}, Marker{ID: "b|{}", Comment: "3", CreatedAt: dbtest.At(90)}, true},
 	} {
-		got, created, err := s.PutMarker(t.Context(), 1, "d1", step.give, dbtest.At(60))
+		got, created, err := s.PutMarker(t.Context(), 1, "d1", step.marker, dbtest.At(60))
 		relaytest.NoError(t, err)
-		relaytest.Equal(t, step.what+": result of PutMarker", got, step.want)
-		relaytest.Equal(t, step.what+": result of PutMarker, created", created, step.created)
+		relaytest.Equal(t, step.name+": result of PutMarker", got, step.want)
+		relaytest.Equal(t, step.name+": result of PutMarker, created", created, step.created)
 	}
-	all, err := s.Markers(t.Context(), 1, "d1")
+	markers, err := s.Markers(t.Context(), 1, "d1")
 	relaytest.NoError(t, err)
-	if len(all) != 2 {
-		t.Fatalf("result of Markers: %d results, want %d", len(all), 2)
+	if len(markers) != 2 {
+		t.Fatalf("%d markers, want 2", len(markers))
 	}
-	relaytest.Equal(t, "result of Markers, [0].ID", all[0].ID, "b|{}")
-	relaytest.Equal(t, "result of Markers, [1].Comment", all[1].Comment, "2")
-	theirs, err := s.Markers(t.Context(), 2, "d1")
-	_, _, unknown := s.PutMarker(t.Context(), 2, "d1", Marker{ID: "a"}, dbtest.At(0))
-	if dbtest.WantKind(t, unknown, relay.KindNotFound); len(theirs) > 0 || err != nil {
-		t.Errorf("%+v, %v", theirs, err)
+	relaytest.Equal(t, "ID of marker 0", markers[0].ID, "b|{}")
+	relaytest.Equal(t, "comment of marker 1", markers[1].Comment, "2")
+	otherMarkers, err := s.Markers(t.Context(), 2, "d1")
+	_, _, putErr := s.PutMarker(t.Context(), 2, "d1", Marker{ID: "a"}, dbtest.At(0))
+	if dbtest.WantKind(t, putErr, relay.KindNotFound); len(otherMarkers) > 0 || err != nil {
+		t.Errorf("markers of another account: %+v, %v; want none", otherMarkers, err)
 	}
 }
 
-func markersHaveAnEnd(t *testing.T, s *Store) {
+func markersAreLimited(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "x"), nil))
 	fillMarkers(t, s, MaxMarkers)
 	_, _, err := s.PutMarker(t.Context(), 1, "d1", Marker{ID: "more"}, dbtest.At(0))
@@ -149,18 +149,18 @@ func markersHaveAnEnd(t *testing.T, s *Store) {
 		t.Error(relay.FieldsOf(err))
 	}
 	if _, created, err := s.PutMarker(t.Context(), 1, "d1", Marker{ID: "m7"}, dbtest.At(0)); created || err != nil {
-		t.Errorf("one that is there can still change: %v, %v", created, err)
+		t.Errorf("change of an existing marker: created %v, %v", created, err)
 	}
 }
 
 // fillMarkers adds markers to the device d1.
 func fillMarkers(t *testing.T, s *Store, n int) {
 	t.Helper()
-	full := db.NewBatch("id, doc")
+	rows := db.NewBatch("id, doc")
 	for i := range n {
-		full.Add(fmt.Sprint("m", i), `{"id":"m","comment":"","created_at":"2026-11-21T12:00:00Z"}`)
+		rows.Add(fmt.Sprint("m", i), `{"id":"m","comment":"","created_at":"2026-11-21T12:00:00Z"}`)
 	}
-	err := s.db.Run(t.Context(), "test", `INSERT INTO marker (account, device, id, created, doc) SELECT 1, 'd1', id, 0, doc FROM batch`, full)
+	err := s.db.Run(t.Context(), "test", `INSERT INTO marker (account, device, id, created, doc) SELECT 1, 'd1', id, 0, doc FROM batch`, rows)
 	relaytest.NoError(t, err)
 }
 
@@ -170,53 +170,53 @@ func testFrame(device string, n int) RawFrame {
 
 func framesAreKept(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "x"), nil), s.CreateDevice(t.Context(), 1, testDevice("d2", "y"), nil))
-	again := testFrame("d1", 2)
-	again.Refused = "the decoder found no values"
+	repeated := testFrame("d1", 2)
+	repeated.Refused = "the decoder found no values"
 	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, nil),
 		s.KeepFrames(t.Context(), 1, []RawFrame{testFrame("d1", 1), testFrame("d2", 7), testFrame("d1", 2), testFrame("gone", 1)}),
-		s.KeepFrames(t.Context(), 1, []RawFrame{again}))
+		s.KeepFrames(t.Context(), 1, []RawFrame{repeated}))
 	got, err := s.Frames(t.Context(), 1, "d1", dbtest.At(0))
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "newest first, the same record once", got, []RawFrame{again, testFrame("d1", 1)})
-	relaytest.Equal(t, "since a time: number of results", len(relaytest.Must(s.Frames(t.Context(), 1, "d1", dbtest.At(2)))(t)), 1)
-	for _, of := range []string{"gone", "d9"} {
-		if got, err := s.Frames(t.Context(), 1, of, dbtest.At(0)); err != nil || len(got) > 0 {
-			t.Errorf("%s: %+v, %v", of, got, err)
+	relaytest.Equal(t, "frames, newest first", got, []RawFrame{repeated, testFrame("d1", 1)})
+	relaytest.Equal(t, "number of frames since a time", len(relaytest.Must(s.Frames(t.Context(), 1, "d1", dbtest.At(2)))(t)), 1)
+	for _, device := range []string{"gone", "d9"} {
+		if got, err := s.Frames(t.Context(), 1, device, dbtest.At(0)); err != nil || len(got) > 0 {
+			t.Errorf("frames of device %s: %+v, %v; want none", device, got, err)
 		}
 	}
 	if got, err := s.Frames(t.Context(), 2, "d1", dbtest.At(0)); err != nil || len(got) > 0 {
-		t.Errorf("of another account: %+v, %v", got, err)
+		t.Errorf("frames of another account: %+v, %v; want none", got, err)
 	}
 }
 
-func framesHaveAnEnd(t *testing.T, s *Store) {
+func framesAreLimited(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "x"), nil))
-	var many []RawFrame
+	var allFrames []RawFrame
 	for i := range 3 * MaxFrames {
-		many = append(many, testFrame("d1", i))
+		allFrames = append(allFrames, testFrame("d1", i))
 	}
-	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, many))
+	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, allFrames))
 	count := func() (frames, rows int) {
 		got, err := s.Frames(t.Context(), 1, "d1", time.Time{})
 		relaytest.NoError(t, err)
-		if len(got) > 0 && got[0].ID != many[len(many)-1].ID {
-			t.Errorf("the newest is %s", got[0].ID)
+		if len(got) > 0 && got[0].ID != allFrames[len(allFrames)-1].ID {
+			t.Errorf("the newest frame is %s", got[0].ID)
 		}
 		return len(got), rowsOf(t, s, "d1") - 1
 	}
 	if frames, rows := count(); frames != MaxFrames || rows != MaxFrames {
-		t.Errorf("%d frames are kept, %d rows", frames, rows)
+		t.Errorf("%d frames in %d rows, want %d", frames, rows, MaxFrames)
 	}
 	late := testFrame("d1", 0)
-	late.ID, late.ReceivedAt = "late", dbtest.At(0).Add(FrameRetention+time.Duration(len(many)-2)*time.Second)
-	many = append(many, late)
-	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, many[len(many)-1:]))
-	if frames, rows := count(); frames != 3 || rows != 3 { // those of the last second but one, and the new one
-		t.Errorf("%d frames are kept, %d rows, after the retention", frames, rows)
+	late.ID, late.ReceivedAt = "late", dbtest.At(0).Add(FrameRetention+time.Duration(len(allFrames)-2)*time.Second)
+	allFrames = append(allFrames, late)
+	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, allFrames[len(allFrames)-1:]))
+	if frames, rows := count(); frames != 3 || rows != 3 { // the last two of the old frames and the new one
+		t.Errorf("%d frames in %d rows after the retention, want 3", frames, rows)
 	}
-	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, many[:5]))
+	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, allFrames[:5]))
 	if frames, _ := count(); frames != 3 {
-		t.Errorf("a replay brought back %d frames", frames-3)
+		t.Errorf("a replay restored %d expired frames", frames-3)
 	}
 }
 
@@ -230,9 +230,9 @@ func retiredSensorsAreListed(t *testing.T, s *Store) {
 	if got, err := s.Retired(t.Context(), 1); err != nil {
 		t.Error(err)
 	} else if len(got) != 1 {
-		t.Errorf("result of Retired: %d results, want %d", len(got), 1)
+		t.Errorf("%d retired sensors, want 1", len(got))
 	} else {
-		relaytest.Equal(t, "result of Retired, [0]", got[0], a)
+		relaytest.Equal(t, "retired sensor", got[0], a)
 	}
 }
 
@@ -241,12 +241,12 @@ func framesAreSwept(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "x"), nil), s.CreateDevice(t.Context(), 2, testDevice("d2", "x"), nil),
 		s.KeepFrames(t.Context(), 1, []RawFrame{testFrame("d1", 1), testFrame("d1", 2)}), s.KeepFrames(t.Context(), 2, []RawFrame{testFrame("d2", 9)}))
 	for _, step := range []struct {
-		after float64 // the retention, in seconds
-		left  [2]int
+		age  float64 // seconds beyond the retention
+		want [2]int
 	}{{1, [2]int{2, 1}}, {2, [2]int{1, 1}}, {2, [2]int{1, 1}}, {5, [2]int{0, 1}}, {10, [2]int{0, 0}}} {
-		relaytest.NoError(t, s.Sweep(t.Context(), dbtest.At(step.after).Add(FrameRetention)))
-		if left := [2]int{rowsOf(t, s, "d1") - 1, rowsOf(t, s, "d2") - 1}; left != step.left {
-			t.Errorf("after %g s: %v are left, want %v", step.after, left, step.left)
+		relaytest.NoError(t, s.Sweep(t.Context(), dbtest.At(step.age).Add(FrameRetention)))
+		if got := [2]int{rowsOf(t, s, "d1") - 1, rowsOf(t, s, "d2") - 1}; got != step.want {
+			t.Errorf("%g s after the retention: remaining frames = %v, want %v", step.age, got, step.want)
 		}
 	}
 }
@@ -254,18 +254,18 @@ func framesAreSwept(t *testing.T, s *Store) {
 // manyFramesAreSwept sweeps more frames than one transaction deletes.
 func manyFramesAreSwept(t *testing.T, s *Store) {
 	rows := db.NewBatch("id")
-	for i := range 2*sweepAtOnce + 1 {
+	for i := range 2*maxSwept + 1 {
 		rows.Add(fmt.Sprint(i))
 	}
 	err := s.db.Run(t.Context(), "test", `INSERT INTO raw_frame (account, device, id, received, doc) SELECT 1, 'd1', id, 1, '' FROM batch`, rows)
 	relaytest.NoError(t, err, s.Sweep(t.Context(), dbtest.At(0)))
 	if n := rowsOf(t, s, "d1"); n != 0 {
-		t.Errorf("%d are left", n)
+		t.Errorf("%d rows remain, want 0", n)
 	}
 }
 
-// changesRepeat checks that a change can be repeated if its response was lost.
-func changesRepeat(t *testing.T, s *Store) {
+// changesAreRepeatable checks that a change can be repeated if its response was lost.
+func changesAreRepeatable(t *testing.T, s *Store) {
 	sensors := []Sensor{testSensor("d1", "a")}
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", eui), sensors))
 	dbtest.WantKind(t, s.CreateDevice(t.Context(), 1, testDevice("d1", eui), sensors), relay.KindConflict)
@@ -279,12 +279,12 @@ func changesRepeat(t *testing.T, s *Store) {
 			s.Retire(t.Context(), 1, []Retired{{SensorID: "d1.a"}, {SensorID: "d1.a"}}), s.Retire(t.Context(), 1, nil), s.Unretire(t.Context(), 1, nil))
 	}
 	if n := rowsOf(t, s, "d1"); n != 4 { // the device, a sensor, a marker and a frame
-		t.Errorf("%d rows", n)
+		t.Errorf("%d rows, want 4", n)
 	}
-	if of, err := s.Versions(t.Context(), []relay.AccountID{1}); err != nil || of[1].Records != 1<<20 {
-		t.Errorf("versions %v, %v: one change was made", of, err)
+	if versions, err := s.Versions(t.Context(), []relay.AccountID{1}); err != nil || versions[1].Records != 1<<20 {
+		t.Errorf("versions %v, %v; want one change", versions, err)
 	}
-	relaytest.Equal(t, "number of results of Retired", len(relaytest.Must(s.Retired(t.Context(), 1))(t)), 1)
+	relaytest.Equal(t, "number of retired sensors", len(relaytest.Must(s.Retired(t.Context(), 1))(t)), 1)
 }
 
 // recordsAreExact checks that records are read as they were written, with any texts and numbers.
@@ -301,15 +301,15 @@ func recordsAreExact(t *testing.T, s *Store) {
 	}
 	changed, err := s.ChangeSensor(t.Context(), 1, "d1", sensor.Key, func(x *Sensor) error { x.Slope *= 3; return nil })
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "result of ChangeSensor, Slope", changed.Slope, 3*sensor.Slope)
+	relaytest.Equal(t, "slope of the changed sensor", changed.Slope, 3*sensor.Slope)
 	frame := testFrame("d1", 1)
 	frame.Object = json.RawMessage(`{"a":"<>\u0000","b":1e400}`)
 	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, []RawFrame{frame}))
-	relaytest.Equal(t, "result of Frames", relaytest.Must(s.Frames(t.Context(), 1, "d1", dbtest.At(0)))(t), []RawFrame{frame})
+	relaytest.Equal(t, "frames", relaytest.Must(s.Frames(t.Context(), 1, "d1", dbtest.At(0)))(t), []RawFrame{frame})
 }
 
-// manyLoad loads hundreds of devices, each with its own sensors in order.
-func manyLoad(t *testing.T, s *Store) {
+// manyAreLoaded loads hundreds of devices and checks that each has its own sensors in order.
+func manyAreLoaded(t *testing.T, s *Store) {
 	var names []string
 	for i := range 300 {
 		id := fmt.Sprint("d", i)

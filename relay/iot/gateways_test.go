@@ -11,19 +11,19 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestTwoGateways runs operations of two gateways on one PostgreSQL concurrently.
+// TestTwoGateways runs concurrent operations of two gateways with one PostgreSQL.
 func TestTwoGateways(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T, a, b *Store){
-		"of two that create one device one wins":         createAtOnce,
-		"a devEUI that changes hands has one owner":      identifierChangesHands,
-		"a deleted device has no rows":                   deletedUnderWork,
-		"markers do not exceed their number":             lastMarker,
-		"frames of the same devices are kept by both":    framesFromBoth,
-		"a sensor is added once and calibrated by both":  sensorsFromBoth,
-		"two deletions at once: one finds no device":     deletedTwice,
-		"every change of the catalogue counts a version": versionsFromBoth,
-		"no device gets a decoder that is deleted":       decoderDeletedInUse,
-		"one location takes imported devices":            importedLocations,
+		"one of two concurrent creations of a device succeeds": createAtOnce,
+		"a devEUI that moves between accounts has one owner":   identifierChangesHands,
+		"no rows of deleted devices remain":                    deletedDuringWrites,
+		"the number of markers stays within its limit":         lastMarker,
+		"both gateways save frames of the same devices":        framesFromBoth,
+		"both gateways add and calibrate a sensor":             sensorsFromBoth,
+		"one of two concurrent deletions finds no device":      deletedTwice,
+		"each change of the catalogue increments the version":  versionsFromBoth,
+		"no device has a deleted decoder":                      decoderDeletedInUse,
+		"one location is for imported devices":                 importedLocations,
 	} {
 		t.Run(name, func(t *testing.T) {
 			gateways := dbtest.Two(t, newStore)
@@ -35,8 +35,8 @@ func TestTwoGateways(t *testing.T) {
 // newStore returns a store without OnDevice.
 func newStore(database *db.DB) *Store { return NewStore(database, nil) }
 
-// decoderDeletedInUse deletes decoders while devices are created with them or get them. Afterwards no
-// device has a deleted decoder.
+// decoderDeletedInUse deletes decoders while devices are created with them or changed to use them.
+// Afterwards no device has a deleted decoder.
 func decoderDeletedInUse(t *testing.T, a, b *Store) {
 	relaytest.NoError(t, a.CreateDevice(t.Context(), 1, testDevice("old", "old"), nil))
 	for round := range 20 {
@@ -81,7 +81,7 @@ func onBoth(a, b *Store, n int, do func(s *Store, i int)) {
 	dbtest.Together(2*n, func(i int) { do(stores[i%2], i) })
 }
 
-// wantOneOf reports an error that has none of the kinds.
+// wantOneOf reports an error whose kind is not one of kinds.
 func wantOneOf(t *testing.T, err error, kinds ...relay.Kind) {
 	t.Helper()
 	if err == nil {
@@ -95,8 +95,8 @@ func wantOneOf(t *testing.T, err error, kinds ...relay.Kind) {
 	t.Error(err)
 }
 
-// identifierChangesHands creates and deletes the device of one devEUI in two
-// accounts. Afterwards each device has its claim, and each claim has a device.
+// identifierChangesHands creates and deletes devices with one devEUI in two accounts. Afterwards
+// each device has a claim, and each claim has a device.
 func identifierChangesHands(t *testing.T, a, b *Store) {
 	onBoth(a, b, 30, func(s *Store, i int) {
 		acct, id := relay.AccountID(1+i%3%2), fmt.Sprint("d", i)
@@ -109,12 +109,12 @@ func identifierChangesHands(t *testing.T, a, b *Store) {
 	claims, err2 := db.Values[int64](t.Context(), a.db, "test", "SELECT account FROM device_claim")
 	relaytest.NoError(t, err, err2)
 	if fmt.Sprint(devices) != fmt.Sprint(claims) || len(devices) > 1 {
-		t.Errorf("devices of %v, claims of %v", devices, claims)
+		t.Errorf("accounts of devices %v, accounts of claims %v; want at most one, and the same", devices, claims)
 	}
 }
 
-// deletedUnderWork deletes devices while both gateways write their data.
-func deletedUnderWork(t *testing.T, a, b *Store) {
+// deletedDuringWrites deletes devices while both gateways write data of these devices.
+func deletedDuringWrites(t *testing.T, a, b *Store) {
 	const devices = 20
 	for i := range devices {
 		relaytest.NoError(t, a.CreateDevice(t.Context(), 1, testDevice(fmt.Sprint("d", i), fmt.Sprint("x", i)), nil))
@@ -134,7 +134,7 @@ func deletedUnderWork(t *testing.T, a, b *Store) {
 	})
 	for i := range devices {
 		if n := rowsOf(t, a, fmt.Sprint("d", i)); n != 0 {
-			t.Errorf("device %d: %d rows are left", i, n)
+			t.Errorf("device %d: %d rows remain, want 0", i, n)
 		}
 	}
 }
@@ -147,7 +147,7 @@ func lastMarker(t *testing.T, a, b *Store) {
 		wantOneOf(t, err, relay.KindInvalid)
 	})
 	if n := rowsOf(t, a, "d1") - 1; n != MaxMarkers {
-		t.Errorf("%d markers", n)
+		t.Errorf("%d markers, want %d", n, MaxMarkers)
 	}
 }
 
@@ -157,7 +157,7 @@ func framesFromBoth(t *testing.T, a, b *Store) {
 	}
 	onBoth(a, b, 8, func(s *Store, i int) {
 		var frames []RawFrame
-		for n := range 90 { // each gateway has the devices in another order
+		for n := range 90 { // each call has the devices in another order
 			frames = append(frames, testFrame(fmt.Sprint("d", 1+(n+i)%3), 10*i+n))
 		}
 		relaytest.NoError(t, s.KeepFrames(t.Context(), 1, frames), s.KeepFrames(t.Context(), 1, frames))
@@ -165,7 +165,7 @@ func framesFromBoth(t *testing.T, a, b *Store) {
 	for _, id := range []string{"d1", "d2", "d3"} {
 		got, err := b.Frames(t.Context(), 1, id, dbtest.At(0))
 		if err != nil || len(got) == 0 || len(got) > MaxFrames || len(got) != rowsOf(t, a, id)-1 {
-			t.Errorf("%s: %d frames, %v", id, len(got), err)
+			t.Errorf("device %s: %d frames, %v", id, len(got), err)
 		}
 	}
 }
@@ -180,10 +180,10 @@ func sensorsFromBoth(t *testing.T, a, b *Store) {
 	got, err := a.Sensors(t.Context(), 1, "d1")
 	relaytest.NoError(t, err)
 	if len(got) != 2 {
-		t.Fatalf("result of Sensors: %d results, want %d", len(got), 2)
+		t.Fatalf("%d sensors, want 2", len(got))
 	}
-	relaytest.Equal(t, "result of Sensors, [0].Offset", got[0].Offset, 16)
-	relaytest.Equal(t, "result of Sensors, [1].Offset", got[1].Offset, 0)
+	relaytest.Equal(t, "offset of sensor 0", got[0].Offset, 16)
+	relaytest.Equal(t, "offset of sensor 1", got[1].Offset, 0)
 }
 
 func deletedTwice(t *testing.T, a, b *Store) {
@@ -202,7 +202,7 @@ func deletedTwice(t *testing.T, a, b *Store) {
 			}
 		})
 		if deleted != 1 {
-			t.Errorf("deleted %d times", deleted)
+			t.Errorf("deleted %d times, want 1", deleted)
 		}
 	}
 }
@@ -211,8 +211,8 @@ func versionsFromBoth(t *testing.T, a, b *Store) {
 	onBoth(a, b, 10, func(s *Store, i int) {
 		relaytest.NoError(t, s.PutSensorType(t.Context(), SensorType{ID: fmt.Sprint("t", i)}), s.PutLocation(t.Context(), 1, Location{ID: "l"}))
 	})
-	of, err := a.Versions(t.Context(), []relay.AccountID{1, 2})
-	if err != nil || of[1].Records != 20<<20+20 || of[2].Records != 20 {
-		t.Errorf("%v, %v", of, err)
+	versions, err := a.Versions(t.Context(), []relay.AccountID{1, 2})
+	if err != nil || versions[1].Records != 20<<20+20 || versions[2].Records != 20 {
+		t.Errorf("versions %v, %v", versions, err)
 	}
 }

@@ -22,21 +22,22 @@ import (
 
 const eui = "24e124136b502217"
 
-// gateway is a service with real stores: SQLite for records and for readings.
+// gateway is a service with real stores: SQLite for records and for readings. The cache and the
+// reading store can be made to fail.
 type gateway struct {
 	*iot.Service
 	t        *testing.T
 	db       *db.DB
 	records  *iot.Store
-	cache    *faulty
-	readings *switched
+	cache    *faultyCache
+	readings *faultyReadings
 	now      time.Time
-	o        iot.Options
+	options  iot.Options
 	compile  iot.Compiler
 
-	// reads and writes count the statements that read records and the transactions.
+	// reads and writes count the read statements and the transactions of the record store.
 	reads, writes atomic.Int32
-	// onRead, if it is set, runs after each of those reads.
+	// onRead, if it is set, runs after each read statement.
 	onRead func()
 }
 
@@ -52,11 +53,11 @@ func (g *gateway) observe(operation string, _ time.Duration) {
 	}
 }
 
-// afterReads runs do when records have been read n times more.
+// afterReads runs do after the next n read statements of the record store.
 func (g *gateway) afterReads(n int, do func()) {
 	g.t.Cleanup(func() {
 		if n > 0 {
-			g.t.Errorf("records were not read %d times more", n)
+			g.t.Errorf("%d expected reads of records are missing", n)
 		}
 	})
 	g.onRead = func() {
@@ -67,45 +68,45 @@ func (g *gateway) afterReads(n int, do func()) {
 	}
 }
 
-// switched is a reading store that can be down and refuse keys.
-type switched struct {
+// faultyReadings is a reading store that can be down and refuse keys.
+type faultyReadings struct {
 	iot.ReadingStore
 	mu      sync.Mutex
 	down    error
 	refuse  map[string]string // key → reason
 	written int
-	asked   int // calls of Latest and LastStored
-	// meanwhile runs after the latest points were read.
+	reads   int // number of calls of Latest and LastStored
+	// meanwhile, if it is set, runs after Latest has read the points.
 	meanwhile func()
-	radio     []iot.RadioData // as they were written
+	radio     []iot.RadioData // in the order of the writes
 }
 
-func (s *switched) Write(ctx context.Context, b iot.Readings) ([]iot.Refused, error) {
+func (s *faultyReadings) Write(ctx context.Context, b iot.Readings) ([]iot.Refused, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down != nil {
 		return nil, s.down
 	}
 	var refused []iot.Refused
-	kept := iot.Readings{Radio: b.Radio}
+	accepted := iot.Readings{Radio: b.Radio}
 	for i, p := range b.Points {
-		if reason, no := s.refuse[p.Key]; no {
+		if reason, ok := s.refuse[p.Key]; ok {
 			refused = append(refused, iot.Refused{Point: i, Radio: -1, Reason: reason})
 			continue
 		}
-		kept.Points = append(kept.Points, p)
+		accepted.Points = append(accepted.Points, p)
 	}
-	if reason, no := s.refuse["uplink"]; no && len(b.Radio) > 0 {
+	if reason, ok := s.refuse["uplink"]; ok && len(b.Radio) > 0 {
 		refused = append(refused, iot.Refused{Point: -1, Radio: 0, Reason: reason})
 	}
-	s.written += len(kept.Points)
-	s.radio = append(s.radio, kept.Radio...)
-	_, err := s.ReadingStore.Write(ctx, kept)
+	s.written += len(accepted.Points)
+	s.radio = append(s.radio, accepted.Radio...)
+	_, err := s.ReadingStore.Write(ctx, accepted)
 	return refused, err
 }
 
-func (s *switched) Latest(ctx context.Context, acct relay.AccountID, deviceID string, types []string) ([]iot.Point, error) {
-	s.asked++
+func (s *faultyReadings) Latest(ctx context.Context, acct relay.AccountID, deviceID string, types []string) ([]iot.Point, error) {
+	s.reads++
 	if s.down != nil {
 		return nil, s.down
 	}
@@ -116,21 +117,21 @@ func (s *switched) Latest(ctx context.Context, acct relay.AccountID, deviceID st
 	return points, err
 }
 
-func (s *switched) LastStored(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]time.Time, error) {
-	s.asked++
+func (s *faultyReadings) LastStored(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]time.Time, error) {
+	s.reads++
 	if s.down != nil {
 		return nil, s.down
 	}
 	return s.ReadingStore.LastStored(ctx, acct, deviceIDs)
 }
 
-func (s *switched) Forget(ctx context.Context, acct relay.AccountID, old []iot.Expired) error {
+func (s *faultyReadings) Forget(ctx context.Context, acct relay.AccountID, sensors []iot.Expired) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down != nil {
 		return s.down
 	}
-	return s.ReadingStore.Forget(ctx, acct, old)
+	return s.ReadingStore.Forget(ctx, acct, sensors)
 }
 
 func newGateway(t *testing.T) *gateway {
@@ -138,12 +139,12 @@ func newGateway(t *testing.T) *gateway {
 	store := relaytest.Must(readings.Open(t.TempDir(), ""))(t)
 	t.Cleanup(func() { _ = store.Close() })
 	g := &gateway{
-		t: t, cache: &faulty{Cache: embeddedtest.Cache(t).IoT()}, readings: &switched{ReadingStore: store},
+		t: t, cache: &faultyCache{Cache: embeddedtest.Cache(t).IoT()}, readings: &faultyReadings{ReadingStore: store},
 		now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), compile: catalogtest.Compile,
 	}
 	g.db = dbtest.Open(t, db.Options{Observe: g.observe})
 	g.records = iot.NewStore(g.db, rule.OnDevice)
-	g.o.Now = func() time.Time { return g.now }
+	g.options.Now = func() time.Time { return g.now }
 	g.start()
 	for _, id := range []string{"temperature", "humidity", "state"} {
 		relaytest.NoError(t, g.records.PutSensorType(t.Context(), iot.SensorType{ID: id, Name: "The " + id, MetricUnits: "u"}))
@@ -157,10 +158,10 @@ func newGateway(t *testing.T) *gateway {
 }
 
 // start creates a service with empty caches, as after a restart.
-func (g *gateway) start() { g.Service = iot.New(g.records, g.cache, g.readings, g.compile, g.o) }
+func (g *gateway) start() { g.Service = iot.New(g.records, g.cache, g.readings, g.compile, g.options) }
 
-// decoder returns a decoder of posted values. Each key is mapped to the type of its name, or to
-// state.
+// decoder returns a decoder of posted values. It maps the keys temperature and humidity to the
+// sensor types of these names and other keys to state.
 func decoder(id string, keys ...string) iot.Decoder {
 	d := iot.Decoder{ID: id, Name: id, Type: iot.LoRaWAN, Codec: "json"}
 	for _, key := range keys {
@@ -172,7 +173,7 @@ func decoder(id string, keys ...string) iot.Decoder {
 	return d
 }
 
-// frame returns an uplink of the device with values, which account 1 posted with decoder_id d1.
+// frame returns an uplink of the device eui with values, posted by account 1 with decoder_id d1.
 func (g *gateway) frame(record string, values map[string]any) iot.Arrival {
 	return iot.Arrival{
 		Record: record, Account: 1, DecoderID: "d1", ReceivedAt: g.now,
@@ -182,24 +183,24 @@ func (g *gateway) frame(record string, values map[string]any) iot.Arrival {
 
 func (g *gateway) ingest(arrivals ...iot.Arrival) []iot.Outcome {
 	g.t.Helper()
-	out, err := g.Ingest(g.t.Context(), arrivals)
+	outcomes, err := g.Ingest(g.t.Context(), arrivals)
 	relaytest.NoError(g.t, err)
-	if len(out) != len(arrivals) {
-		g.t.Fatalf("%d outcomes of %d", len(out), len(arrivals))
+	if len(outcomes) != len(arrivals) {
+		g.t.Fatalf("%d outcomes of %d frames", len(outcomes), len(arrivals))
 	}
-	return out
+	return outcomes
 }
 
-// stored ingests frames and fails the test unless all are stored.
-func (g *gateway) stored(arrivals ...iot.Arrival) []iot.Outcome {
+// mustStore ingests frames and fails the test unless each frame is stored.
+func (g *gateway) mustStore(arrivals ...iot.Arrival) []iot.Outcome {
 	g.t.Helper()
-	out := g.ingest(arrivals...)
-	for i, o := range out {
-		if o.Refused != "" || len(o.Lost) > 0 {
-			g.t.Fatalf("frame %d: refused %q, lost %q; want it stored", i, o.Refused, o.Lost)
+	outcomes := g.ingest(arrivals...)
+	for i, outcome := range outcomes {
+		if outcome.Refused != "" || len(outcome.Lost) > 0 {
+			g.t.Fatalf("frame %d: refused for %q, lost %q; want it stored", i, outcome.Refused, outcome.Lost)
 		}
 	}
-	return out
+	return outcomes
 }
 
 func (g *gateway) device(acct relay.AccountID) iot.Device {
@@ -210,29 +211,30 @@ func (g *gateway) device(acct relay.AccountID) iot.Device {
 }
 
 // history returns a device's readings, newest first, as "key=value".
-func (g *gateway) history(acct relay.AccountID) (out []string) {
+func (g *gateway) history(acct relay.AccountID) (list []string) {
 	g.t.Helper()
-	records, err := g.Readings(g.t.Context(), iot.Query{Account: acct, DeviceID: g.device(acct).ID}, iot.Metric)
+	rows, err := g.Readings(g.t.Context(), iot.Query{Account: acct, DeviceID: g.device(acct).ID}, iot.Metric)
 	relaytest.NoError(g.t, err)
-	return brief(records)
+	return keyValues(rows)
 }
 
-func (g *gateway) latest() []string {
+func (g *gateway) latestValues() []string {
 	g.t.Helper()
-	records, err := g.Latest(g.t.Context(), 1, g.device(1).ID, iot.Metric)
+	rows, err := g.Latest(g.t.Context(), 1, g.device(1).ID, iot.Metric)
 	relaytest.NoError(g.t, err)
-	return brief(records)
+	return keyValues(rows)
 }
 
-func brief(records []iot.ReadingRow) (out []string) {
-	for _, r := range records {
+// keyValues formats readings as "key=value".
+func keyValues(rows []iot.ReadingRow) (list []string) {
+	for _, r := range rows {
 		if r.Value == nil {
-			out = append(out, r.Key+"="+*r.Text)
+			list = append(list, r.Key+"="+*r.Text)
 		} else {
-			out = append(out, fmt.Sprint(r.Key, "=", *r.Value))
+			list = append(list, fmt.Sprint(r.Key, "=", *r.Value))
 		}
 	}
-	return out
+	return list
 }
 
 func values(kv ...any) map[string]any {

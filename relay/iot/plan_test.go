@@ -11,32 +11,32 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// PostgreSQL collected its statistics when no alarm was raised.
+// The statistics of PostgreSQL date from before any alarm was raised.
 func TestRaisedAlarmsAreCountedByDevice(t *testing.T) {
 	dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
 		database := open(t)
-		alarms := func(prefix, state string) {
+		insertAlarms := func(prefix, state string) {
 			t.Helper()
 			relaytest.NoError(t, database.Run(t.Context(), "test", `
 INSERT INTO alarm (account, id, rule, device, state, raised, raised_by, doc)
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
 SELECT 1, $1 || CAST(i AS TEXT), 'r', 'd' || CAST(i % 50 AS TEXT), $2, i, '', '{}' FROM n`, prefix, state))
 		}
-		alarms("c", "cleared")
+		insertAlarms("c", "cleared")
 		relaytest.NoError(t, database.Run(t.Context(), "test", "ANALYZE alarm"))
-		alarms("r", "raised")
-		of := func(acct relay.AccountID, id string) Ref { return Ref{Account: acct, ID: id} }
+		insertAlarms("r", "raised")
+		ref := func(acct relay.AccountID, id string) Ref { return Ref{Account: acct, ID: id} }
 		s := newStore(database)
 		for i, id := range []string{"d1", "d2", "calm"} {
 			relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice(id, fmt.Sprint("device ", i)), nil))
 		}
-		found, err := s.DevicesWithAlarms(t.Context(), []Ref{of(1, "d1"), of(1, "none"), of(2, "d1"), of(1, "d2"), of(1, "calm")})
+		found, err := s.DevicesWithAlarms(t.Context(), []Ref{ref(1, "d1"), ref(1, "none"), ref(2, "d1"), ref(1, "d2"), ref(1, "calm")})
 		relaytest.NoError(t, err)
 		var got []string
 		for _, d := range found {
 			got = append(got, fmt.Sprint(d.Account, d.ID, " ", d.Alarms))
 		}
-		relaytest.Equal(t, "devices and their raised alarms", got, []string{"1d1 100", "0 0", "0 0", "1d2 100", "1calm 0"})
+		relaytest.Equal(t, "the devices and their numbers of raised alarms", got, []string{"1d1 100", "0 0", "0 0", "1d2 100", "1calm 0"})
 		if database.Engine() == "sqlite" {
 			return
 		}
@@ -44,7 +44,7 @@ SELECT 1, $1 || CAST(i AS TEXT), 'r', 'd' || CAST(i % 50 AS TEXT), $2, i, '', '{
 		statement := strings.Replace(devicesWithAlarms, "FROM batch", rows, 1)
 		plan := dbtest.Plan(t, database, statement, "{1,1}", "{d1,d2}")
 		if !strings.Contains(plan, "(device = ") {
-			t.Errorf("all raised alarms are read:\n%s", plan)
+			t.Errorf("the plan has no condition on the device:\n%s", plan)
 		}
 	})
 }

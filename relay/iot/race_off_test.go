@@ -2,5 +2,5 @@
 
 package iot_test
 
-// underRace reports that the race detector is on, which makes tests ten times slower.
+// underRace reports whether the race detector is on. It makes tests ten times slower.
 const underRace = false

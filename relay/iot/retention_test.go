@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestReadingsAreKeptAsLongAsTheirSensorSays(t *testing.T) {
+func TestReadingsAreKeptForTheRetentionOfTheirSensor(t *testing.T) {
 	server := influxtest.Shared(t)
 	for _, tc := range []struct {
 		name string
@@ -36,16 +36,16 @@ func TestReadingsAreKeptAsLongAsTheirSensorSays(t *testing.T) {
 	}
 }
 
-// testRetention ingests a frame on each of 70 days. The temperature has a retention of 30 days, the
-// humidity has none.
+// testRetention ingests a frame on each of 70 days. The temperature sensor has a retention of 30
+// days, the humidity sensor has none.
 func testRetention(t *testing.T, g *gateway) {
-	g.stored(g.frame("r0", values("temperature", 0, "humidity", 0)))
-	keep := func(days int) {
+	g.mustStore(g.frame("r0", values("temperature", 0, "humidity", 0)))
+	setRetention := func(days int) {
 		t.Helper()
 		_, err := g.ChangeSensor(t.Context(), 1, iot.SensorID(g.device(1).ID, "temperature"), iot.SensorChange{RetentionDays: new(days)})
 		relaytest.NoError(t, err)
 	}
-	keep(30)
+	setRetention(30)
 	count := func() string {
 		t.Helper()
 		var temperatures, humidities int
@@ -58,86 +58,86 @@ func testRetention(t *testing.T, g *gateway) {
 		}
 		return fmt.Sprint(temperatures, " and ", humidities)
 	}
-	is := func(when, want string) {
+	wantCounts := func(label, want string) {
 		t.Helper()
 		relaytest.NoError(t, g.Expire(t.Context(), 1), g.Expire(t.Context(), 2))
 		if got := count(); got != want {
-			t.Errorf("%s: %s, want %s", when, got, want)
+			t.Errorf("%s: %s, want %s", label, got, want)
 		}
 	}
 	for day := 1; day <= 70; day++ {
 		g.now = g.now.AddDate(0, 0, 1)
-		g.stored(g.frame(fmt.Sprint("r", day), values("temperature", day, "humidity", day)))
+		g.mustStore(g.frame(fmt.Sprint("r", day), values("temperature", day, "humidity", day)))
 		if day == 30 {
-			is("when the oldest is thirty days old", "31 and 31")
+			wantCounts("when the oldest reading is thirty days old", "31 and 31")
 			g.now = g.now.Add(time.Nanosecond)
-			is("a nanosecond later", "30 and 31")
+			wantCounts("a nanosecond later", "30 and 31")
 			g.now = g.now.Add(-time.Nanosecond)
 		}
 	}
 	if got := count(); got != "70 and 71" {
-		t.Errorf("before it is enforced again: %s", got)
+		t.Errorf("before the retention is enforced again: %s, want 70 and 71", got)
 	}
-	is("after 70 days", "31 and 71")
+	wantCounts("after 70 days", "31 and 71")
 	if got := g.history(1)[0]; !slices.Contains([]string{"temperature=70", "humidity=70"}, got) {
-		t.Errorf("the newest is %s", got)
+		t.Errorf("the newest reading is %s", got)
 	}
-	keep(0)
+	setRetention(0)
 	g.now = g.now.AddDate(5, 0, 0)
-	is("kept for good from now on", "31 and 71")
-	keep(1)
-	is("kept for a day", "0 and 71")
+	wantCounts("without a retention", "31 and 71")
+	setRetention(1)
+	wantCounts("with a retention of a day", "0 and 71")
 }
 
-func TestRetentionGoesThroughAllDevices(t *testing.T) {
+func TestRetentionIsEnforcedForAllDevices(t *testing.T) {
 	g := newGateway(t)
-	const devices = 1100 // more than two steps
-	for part := range slices.Chunk(numbers(devices), 100) {
-		arrivals := make([]iot.Arrival, len(part))
-		for i, n := range part {
-			arrivals[i] = g.frame(fmt.Sprint("r", n), values("temperature", n))
-			arrivals[i].Frame.Identifier = fmt.Sprint("probe ", n)
+	const devices = 1100 // more than two pages
+	for chunk := range slices.Chunk(numbers(devices), 100) {
+		arrivals := make([]iot.Arrival, len(chunk))
+		for i, number := range chunk {
+			arrivals[i] = g.frame(fmt.Sprint("r", number), values("temperature", number))
+			arrivals[i].Frame.Identifier = fmt.Sprint("probe ", number)
 		}
-		g.stored(arrivals...)
+		g.mustStore(arrivals...)
 	}
-	all, err := g.Devices(t.Context(), 1)
+	list, err := g.Devices(t.Context(), 1)
 	relaytest.NoError(t, err)
-	for _, d := range all {
+	for _, d := range list {
 		_, err := g.ChangeSensor(t.Context(), 1, iot.SensorID(d.ID, "temperature"), iot.SensorChange{RetentionDays: new(1)})
 		relaytest.NoError(t, err)
 	}
 	g.now = g.now.AddDate(0, 0, 2)
 	relaytest.NoError(t, g.Expire(t.Context(), 1))
-	for _, d := range all {
-		left, err := g.Readings(t.Context(), iot.Query{Account: 1, DeviceID: d.ID}, iot.Metric)
+	for _, d := range list {
+		remaining, err := g.Readings(t.Context(), iot.Query{Account: 1, DeviceID: d.ID}, iot.Metric)
 		relaytest.NoError(t, err)
-		if len(left) > 0 {
-			t.Fatalf("%s has %d readings", d.Identifier, len(left))
+		if len(remaining) > 0 {
+			t.Fatalf("%s has %d readings, want 0", d.Identifier, len(remaining))
 		}
 	}
 }
 
 func numbers(n int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = i
+	sequence := make([]int, n)
+	for i := range sequence {
+		sequence[i] = i
 	}
-	return out
+	return sequence
 }
 
-func TestRetentionStopsWhereAStoreIsDown(t *testing.T) {
+func TestRetentionIsEnforcedAfterAnOutageOfTheStore(t *testing.T) {
 	g := newGateway(t)
-	g.stored(g.frame("r1", values("temperature", 1)))
+	g.mustStore(g.frame("r1", values("temperature", 1)))
 	_, err := g.ChangeSensor(t.Context(), 1, iot.SensorID(g.device(1).ID, "temperature"), iot.SensorChange{RetentionDays: new(1)})
 	relaytest.NoError(t, err)
 	g.now = g.now.AddDate(0, 0, 2)
-	g.readings.down = fmt.Errorf("the disk is away")
+	g.readings.down = fmt.Errorf("disk unavailable")
 	if err := g.Expire(t.Context(), 1); err == nil {
-		t.Error("no error")
+		t.Error("Expire returned no error without a reading store")
 	}
 	g.readings.down = nil
 	relaytest.NoError(t, g.Expire(t.Context(), 1))
-	if left := g.history(1); len(left) > 0 {
-		t.Errorf("left: %q", left)
+	if remaining := g.history(1); len(remaining) > 0 {
+		t.Errorf("history %q, want it empty", remaining)
 	}
 }

@@ -9,16 +9,15 @@ import (
 	"github.com/penstock/penstock/relay/db/dbtest"
 )
 
-// onEach runs a benchmark on each engine, in an account of 10,000 devices with
-// four sensors each.
+// onEach runs a benchmark on each engine with an account of 10,000 devices with four sensors each.
 func onEach(b *testing.B, run func(b *testing.B, s *Store)) {
-	b.Run("SQLite", func(b *testing.B) { run(b, populated(b, db.Options{})) })
+	b.Run("SQLite", func(b *testing.B) { run(b, populatedStore(b, db.Options{})) })
 	b.Run("PostgreSQL", func(b *testing.B) {
-		run(b, populated(b, db.Options{URL: dbtest.Shared(b).NewDatabase(b)}))
+		run(b, populatedStore(b, db.Options{URL: dbtest.Shared(b).NewDatabase(b)}))
 	})
 }
 
-func populated(b *testing.B, o db.Options) *Store {
+func populatedStore(b *testing.B, o db.Options) *Store {
 	b.Helper()
 	s := newStore(dbtest.Open(b, o))
 	err := s.db.Write(b.Context(), "benchmark", func(ctx context.Context, tx *db.Tx) error {
@@ -43,8 +42,8 @@ func populated(b *testing.B, o db.Options) *Store {
 	return s
 }
 
-// BenchmarkLoad loads 200 devices with their sensors, as for a batch of frames of devices that are
-// not cached.
+// BenchmarkLoad loads 200 devices with their sensors, like a batch of frames of devices that are not
+// cached.
 func BenchmarkLoad(b *testing.B) {
 	onEach(b, func(b *testing.B, s *Store) {
 		b.ReportAllocs()
@@ -60,14 +59,14 @@ func BenchmarkLoad(b *testing.B) {
 	})
 }
 
-// BenchmarkKeepFrames saves a frame of each of 200 devices that have MaxFrames.
+// BenchmarkKeepFrames saves a frame for each of 200 devices that already have MaxFrames frames.
 func BenchmarkKeepFrames(b *testing.B) {
 	onEach(b, func(b *testing.B, s *Store) {
 		seq := 0
-		keep := func(each int) {
+		saveFrames := func(perDevice int) {
 			var frames []RawFrame
 			for i := range 200 {
-				for range each {
+				for range perDevice {
 					seq++
 					f := testFrame(fmt.Sprint("device-", i), seq)
 					frames = append(frames, f)
@@ -77,10 +76,10 @@ func BenchmarkKeepFrames(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		keep(MaxFrames)
+		saveFrames(MaxFrames)
 		b.ReportAllocs()
 		for b.Loop() {
-			keep(1)
+			saveFrames(1)
 		}
 	})
 }

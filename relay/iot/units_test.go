@@ -6,19 +6,19 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-func TestValuesThatAreTheSameInBothUnitsStayExact(t *testing.T) {
+func TestValuesWithTheSameUnitsStayExact(t *testing.T) {
 	const exact = 12345.678901234567
 	for name, tc := range map[string]struct {
-		of   iot.SensorType
-		want float64
+		sensorType iot.SensorType
+		want       float64
 	}{
-		"without imperial units":      {iot.SensorType{MetricUnits: "V"}, exact},
-		"with the same units":         {iot.SensorType{MetricUnits: "V", ImperialUnits: "V"}, exact},
-		"with a slope of 1":           {iot.SensorType{MetricUnits: "%", ImperialUnits: "%", ImperialSlope: 1}, exact},
-		"with a slope, to 12 digits":  {iot.SensorType{MetricUnits: "a", ImperialUnits: "b", ImperialSlope: 2}, 24691.3578025},
-		"with an offset, to 12 again": {iot.SensorType{MetricUnits: "a", ImperialUnits: "b", ImperialOffset: 1}, 12346.6789012},
+		"without imperial units":    {iot.SensorType{MetricUnits: "V"}, exact},
+		"with the same units":       {iot.SensorType{MetricUnits: "V", ImperialUnits: "V"}, exact},
+		"with a slope of 1":         {iot.SensorType{MetricUnits: "%", ImperialUnits: "%", ImperialSlope: 1}, exact},
+		"with a slope, 12 digits":   {iot.SensorType{MetricUnits: "a", ImperialUnits: "b", ImperialSlope: 2}, 24691.3578025},
+		"with an offset, 12 digits": {iot.SensorType{MetricUnits: "a", ImperialUnits: "b", ImperialOffset: 1}, 12346.6789012},
 	} {
-		if got := tc.of.ToImperial(exact); got != tc.want {
+		if got := tc.sensorType.ToImperial(exact); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}

@@ -11,16 +11,16 @@ import (
 
 func unmappedAreCounted(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDecoder(t.Context(), 1, Decoder{ID: "u1"}), s.CreateDecoder(t.Context(), 1, Decoder{ID: "u2"}))
-	counted := func(minute int) map[Ref]map[string]UnmappedKey {
-		seen := func(key string) map[string]UnmappedKey {
+	newCounts := func(minute int) map[Ref]map[string]UnmappedKey {
+		unmapped := func(key string) map[string]UnmappedKey {
 			return map[string]UnmappedKey{key: {Key: key, LastSeen: dbtest.At(float64(minute)), Count: 2}}
 		}
-		return map[Ref]map[string]UnmappedKey{{Account: 1, ID: "u1"}: seen("a"), {Account: 1, ID: "u2"}: seen("b"), {Account: 1, ID: "gone"}: seen("c")}
+		return map[Ref]map[string]UnmappedKey{{Account: 1, ID: "u1"}: unmapped("a"), {Account: 1, ID: "u2"}: unmapped("b"), {Account: 1, ID: "gone"}: unmapped("c")}
 	}
 	errs := make([]error, 8)
 	var wg sync.WaitGroup
 	for i := range errs {
-		wg.Go(func() { errs[i] = s.AddUnmapped(t.Context(), counted(i), dbtest.At(-1)) })
+		wg.Go(func() { errs[i] = s.AddUnmapped(t.Context(), newCounts(i), dbtest.At(-1)) })
 	}
 	wg.Wait()
 	relaytest.NoError(t, errs...)
@@ -28,24 +28,24 @@ func unmappedAreCounted(t *testing.T, s *Store) {
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the keys", got, []UnmappedKey{{Key: "a", LastSeen: dbtest.At(7), Count: 16}})
 
-	many := map[string]UnmappedKey{}
+	manyKeys := map[string]UnmappedKey{}
 	for i := range MaxUnmappedKeys {
 		key := fmt.Sprint("k", i)
-		many[key] = UnmappedKey{Key: key, LastSeen: dbtest.At(9), Count: 1}
+		manyKeys[key] = UnmappedKey{Key: key, LastSeen: dbtest.At(9), Count: 1}
 	}
-	relaytest.NoError(t, s.AddUnmapped(t.Context(), map[Ref]map[string]UnmappedKey{{Account: 1, ID: "u1"}: many}, dbtest.At(8)))
+	relaytest.NoError(t, s.AddUnmapped(t.Context(), map[Ref]map[string]UnmappedKey{{Account: 1, ID: "u1"}: manyKeys}, dbtest.At(8)))
 	got, err = s.Unmapped(t.Context(), 1, "u1")
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the number of keys", len(got), MaxUnmappedKeys)
-	relaytest.Equal(t, "the last key", got[len(got)-1].LastSeen, dbtest.At(9))
+	relaytest.Equal(t, "the time of the last key", got[len(got)-1].LastSeen, dbtest.At(9))
 	gone, err := s.Unmapped(t.Context(), 1, "gone")
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the number of keys of a decoder that does not exist", len(gone), 0)
 }
 
-// unmappedKeysThatAreStoredAlike adds two keys that are stored as one, because PostgreSQL cannot
+// unmappedKeysWithTheSameStoredText adds two keys that are stored as one because PostgreSQL cannot
 // store NUL in a text.
-func unmappedKeysThatAreStoredAlike(t *testing.T, s *Store) {
+func unmappedKeysWithTheSameStoredText(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDecoder(t.Context(), 1, Decoder{ID: "u3"}))
 	keys := map[string]UnmappedKey{}
 	for i, key := range []string{"a\x00", "a\uFFFD"} {

@@ -108,29 +108,29 @@ func calendar(t *testing.T, s iot.ReadingStore) {
 			t.Errorf("by %s: %s, want %s", granularity, got, starts)
 		}
 	}
-	cut := iot.AggregateQuery{Statistic: iot.Least, Granularity: iot.Month, Query: iot.Query{DeviceID: "year", From: timeOf("2024-02-29 23:59:59"), To: timeOf("2025-02-28 23:59:59")}}
-	wantBuckets(t, s, cut, "year.1 2024-02-01T00:00:00Z 3", "year.1 2024-03-01T00:00:00Z 4", "year.1 2025-02-01T00:00:00Z 5")
+	partialMonths := iot.AggregateQuery{Statistic: iot.Least, Granularity: iot.Month, Query: iot.Query{DeviceID: "year", From: timeOf("2024-02-29 23:59:59"), To: timeOf("2025-02-28 23:59:59")}}
+	wantBuckets(t, s, partialMonths, "year.1 2024-02-01T00:00:00Z 3", "year.1 2024-03-01T00:00:00Z 4", "year.1 2025-02-01T00:00:00Z 5")
 }
 
 func onlyNumbers(t *testing.T, s iot.ReadingStore) {
-	word, alone := textOf(pointAt("mixed", "2026-03-01 12:00:00", 0), "99"), textOf(pointAt("mixed", "2026-03-01 15:00:00", 0), "99")
-	write(t, s, word, alone, pointAt("mixed", "2026-03-01 12:30:00", 4))
+	textPoint, textOnlyHour := textOf(pointAt("mixed", "2026-03-01 12:00:00", 0), "99"), textOf(pointAt("mixed", "2026-03-01 15:00:00", 0), "99")
+	write(t, s, textPoint, textOnlyHour, pointAt("mixed", "2026-03-01 12:30:00", 4))
 	for _, statistic := range iot.Statistics() {
 		got := aggregate(t, s, iot.AggregateQuery{Query: iot.Query{DeviceID: "mixed"}, Statistic: statistic, Granularity: iot.Hour})
 		if len(got) != 1 {
 			t.Errorf("%s: %d buckets, want 1", statistic, len(got))
 			continue
 		}
-		relaytest.Equal(t, fmt.Sprintf("the %s of numbers beside texts", statistic), got[0].Value, 4)
+		relaytest.Equal(t, fmt.Sprintf("the %s of numbers among texts", statistic), got[0].Value, 4)
 	}
 }
 
 func rowsInOrder(t *testing.T, s iot.ReadingStore) {
-	damp := point("rows", "1", 1, 3)
-	damp.Type = "humidity"
-	theirs := point("rows", "1", 0, 100)
-	theirs.Account = globex
-	write(t, s, point("rows", "2", 7200, 5), point("rows", "2", 0, 1), point("rows", "1", 7200, 4), point("rows", "1", 0, 2), damp, theirs)
+	humidity := point("rows", "1", 1, 3)
+	humidity.Type = "humidity"
+	otherAccount := point("rows", "1", 0, 100)
+	otherAccount.Account = globex
+	write(t, s, point("rows", "2", 7200, 5), point("rows", "2", 0, 1), point("rows", "1", 7200, 4), point("rows", "1", 0, 2), humidity, otherAccount)
 	q := iot.AggregateQuery{Statistic: iot.Average, Granularity: iot.Hour, Query: iot.Query{DeviceID: "rows", Types: []string{"humidity", celsius}}}
 	allRows := []string{
 		"rows.1 2026-03-01T12:00:00Z 3", "rows.1 2026-03-01T12:00:00Z 2", "rows.2 2026-03-01T12:00:00Z 1",
@@ -162,7 +162,7 @@ func largeSums(t *testing.T, s iot.ReadingStore) {
 				t.Errorf("%s by %s: %g, want %g", statistic, granularity, got[0].Value, want)
 			}
 			if granularity == iot.Hour && got[1].Value != 0.1 {
-				t.Errorf("%s by %s: %g beside it, want 0.1", statistic, granularity, got[1].Value)
+				t.Errorf("%s by %s: %g in the next bucket, want 0.1", statistic, granularity, got[1].Value)
 			}
 		}
 	}

@@ -24,10 +24,10 @@ func latestIsNewest(t *testing.T, s iot.ReadingStore) {
 	write(t, s, point("newest", "1", 10, 1), a, point("newest", "1", 15, 3), b, otherDevice)
 	write(t, s, point("newest", "1", 12, 4))
 	expect(t, latest(t, s, acme, "newest", celsius), a, b)
-	mended := a
-	mended.Value = 8
-	write(t, s, mended)
-	expect(t, latest(t, s, acme, "newest", celsius), mended, b)
+	corrected := a
+	corrected.Value = 8
+	write(t, s, corrected)
+	expect(t, latest(t, s, acme, "newest", celsius), corrected, b)
 	expect(t, latest(t, s, globex, "newest", celsius))
 	expect(t, latest(t, s, acme, "nobody", celsius))
 }
@@ -45,15 +45,15 @@ func latestOfDays(t *testing.T, s iot.ReadingStore) {
 }
 
 func latestOfAll(t *testing.T, s iot.ReadingStore) {
-	stopped, word := point("mixed", "1", 0, 1), textOf(point("mixed", "2", 1500, 0), "open")
+	stopped, textPoint := point("mixed", "1", 0, 1), textOf(point("mixed", "2", 1500, 0), "open")
 	oldType, newType := point("mixed", "3", 1, 3), point("mixed", "3", 1600, 4)
 	newType.Type = "humidity"
-	points := []iot.Point{stopped, word, oldType, newType}
+	points := []iot.Point{stopped, textPoint, oldType, newType}
 	for i := range 1200 {
 		points = append(points, point("mixed", "4", 10+i, float64(i)))
 	}
 	write(t, s, points...)
-	expect(t, latest(t, s, acme, "mixed", "humidity", celsius), stopped, word, newType, points[len(points)-1])
+	expect(t, latest(t, s, acme, "mixed", "humidity", celsius), stopped, textPoint, newType, points[len(points)-1])
 	// A replay stores readings again under another type.
 	replayed := newType
 	replayed.Type, replayed.Value = celsius, 5
@@ -79,13 +79,13 @@ func latestHostile(t *testing.T, s iot.ReadingStore) {
 		p.Type, p.SensorID = name, name
 		write(t, s, p)
 		expect(t, latest(t, s, acme, name, name, celsius), p)
-		if got := stored(t, s, acme, name, "victim"); len(got) != 1 || !got[name].Equal(p.Time) {
-			t.Errorf("%q: %v", name, got)
+		if got := lastStoredTimes(t, s, acme, name, "victim"); len(got) != 1 || !got[name].Equal(p.Time) {
+			t.Errorf("device %q: last stored times %v, want that of one point", name, got)
 		}
 	}
 }
 
-func stored(t *testing.T, s iot.ReadingStore, acct relay.AccountID, devices ...string) map[string]time.Time {
+func lastStoredTimes(t *testing.T, s iot.ReadingStore, acct relay.AccountID, devices ...string) map[string]time.Time {
 	t.Helper()
 	times, err := s.LastStored(t.Context(), acct, devices)
 	if err != nil {
@@ -96,31 +96,31 @@ func stored(t *testing.T, s iot.ReadingStore, acct relay.AccountID, devices ...s
 
 func lastStored(t *testing.T, s iot.ReadingStore) {
 	rssi := -97.0
-	word := textOf(point("spoke", "2", 30, 0), "open")
-	word.Type = "state"
+	textPoint := textOf(point("spoke", "2", 30, 0), "open")
+	textPoint.Type = "state"
 	writeBatch(t, s, iot.Readings{
-		Points: []iot.Point{point("spoke", "1", 10, 1), word, point("spoke", "1", 20, 1), point("heard", "1", 40, 1)},
+		Points: []iot.Point{point("spoke", "1", 10, 1), textPoint, point("spoke", "1", 20, 1), point("heard", "1", 40, 1)},
 		Radio: []iot.RadioData{
 			{Account: acme, DeviceID: "spoke", Time: start(), RSSI: &rssi},
 			{Account: acme, DeviceID: "heard", Time: start().Add(50 * time.Second), SNR: &rssi},
 			{Account: acme, DeviceID: "radio only", Time: start().Add(60 * time.Second), Battery: &rssi},
 		},
 	})
-	got := stored(t, s, acme, "spoke", "heard", "radio only", "silent")
+	got := lastStoredTimes(t, s, acme, "spoke", "heard", "radio only", "silent")
 	want := map[string]time.Duration{"spoke": 30 * time.Second, "heard": 50 * time.Second, "radio only": time.Minute}
 	if len(got) != len(want) {
-		t.Errorf("%v", got)
+		t.Errorf("last stored times %v, want 3 devices", got)
 	}
 	for device, elapsed := range want {
 		if storedAt := got[device]; !storedAt.Equal(start().Add(elapsed)) || storedAt.Location() != time.UTC {
-			t.Errorf("%s: %s, want %s", device, storedAt, start().Add(elapsed))
+			t.Errorf("device %s: last stored %s, want %s", device, storedAt, start().Add(elapsed))
 		}
 	}
-	if got := stored(t, s, globex, "spoke"); len(got) != 0 {
-		t.Errorf("another account: %v", got)
+	if got := lastStoredTimes(t, s, globex, "spoke"); len(got) != 0 {
+		t.Errorf("last stored times of another account: %v, want none", got)
 	}
-	if got := stored(t, s, acme); len(got) != 0 {
-		t.Errorf("nothing asked: %v", got)
+	if got := lastStoredTimes(t, s, acme); len(got) != 0 {
+		t.Errorf("last stored times of no devices: %v, want none", got)
 	}
 }
 
@@ -132,13 +132,13 @@ func lastStoredMany(t *testing.T, s iot.ReadingStore) {
 		points, devices = append(points, p), append(devices, p.DeviceID)
 	}
 	write(t, s, append(points, point("apart", "1", 0, 1))...)
-	got := stored(t, s, acme, devices...)
+	got := lastStoredTimes(t, s, acme, devices...)
 	if len(got) != 600 {
-		t.Fatalf("%d devices", len(got))
+		t.Fatalf("%d devices, want 600", len(got))
 	}
 	for _, p := range points {
 		if !got[p.DeviceID].Equal(p.Time) {
-			t.Fatalf("%s: %s", p.DeviceID, got[p.DeviceID])
+			t.Fatalf("device %s: last stored %s, want %s", p.DeviceID, got[p.DeviceID], p.Time)
 		}
 	}
 }

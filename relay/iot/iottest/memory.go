@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Memory stores points in memory, for tests of the users of a store. It has neither aggregates nor
+// Memory stores points in memory, for tests of code that uses a store. It has neither aggregates nor
 // radio data.
 type Memory struct {
 	mu     sync.Mutex
@@ -34,7 +34,7 @@ func (m *Memory) Write(_ context.Context, b iot.Readings) ([]iot.Refused, error)
 	return nil, nil
 }
 
-// Readings returns all points of a device, the last written one first.
+// Readings returns all points of a device, last written first.
 func (m *Memory) Readings(_ context.Context, q iot.Query) ([]iot.Point, error) {
 	points := slices.DeleteFunc(m.Points(), func(p iot.Point) bool { return p.DeviceID != q.DeviceID || p.Account != q.Account })
 	slices.Reverse(points)

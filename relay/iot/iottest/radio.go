@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// radioOfLast checks that signal, battery and position come from the newest uplink of the device
+// radioOfLast checks that signal, battery and position each come from the newest uplink of the device
 // that has them.
 func radioOfLast(t *testing.T, s iot.ReadingStore) {
 	f := func(v float64) *float64 { return &v }
@@ -32,6 +32,6 @@ func radioOfLast(t *testing.T, s iot.ReadingStore) {
 	}
 	relaytest.Equal(t, "the radio data by device", got, want)
 	if got, err := s.Radio(t.Context(), acme, nil, atSecond(0)); err != nil || len(got) > 0 {
-		t.Errorf("nothing asked: %v, %v", got, err)
+		t.Errorf("radio data of no devices: %v, %v; want none", got, err)
 	}
 }

@@ -16,64 +16,64 @@ import (
 // Load returns 5,000 points of 1,000 devices with five sensors each, for benchmarks. All points
 // have the time t.
 func Load(t time.Time) iot.Readings {
-	var b iot.Readings
+	var readings iot.Readings
 	for i := range 5000 {
 		device := fmt.Sprintf("01jd8q9x7v3k5m2n4p6r8%05d", i/5)
-		b.Points = append(b.Points, iot.Point{
+		readings.Points = append(readings.Points, iot.Point{
 			Account: 1, Type: [...]string{"temperature", "humidity", "co2", "battery", "pressure"}[i%5],
 			DeviceID: device, Identifier: fmt.Sprintf("24e124136b5%05x", i/5), SensorID: fmt.Sprintf("%s.%d", device, i%5),
 			Key: "key", Time: t, Value: 20 + float64(i%100)/10,
 		})
 	}
-	return b
+	return readings
 }
 
-// Random returns n readings of a device with three sensors of two types, over
-// sixteen weeks around a leap February: half of them anywhere, a quarter crowded
-// into one day, a quarter on the starts of buckets and a nanosecond before them.
+// Random returns n readings of a device with three sensors of two types, over sixteen weeks around a
+// leap February: half of them at any time, a quarter within one day, and a quarter at the start of a
+// bucket or a nanosecond before it.
 func Random(device string, n int, seed uint64) []iot.Point {
-	r := rand.New(rand.NewPCG(seed, 1))
+	random := rand.New(rand.NewPCG(seed, 1))
 	start, end := time.Date(2023, 12, 20, 0, 0, 0, 0, time.UTC), time.Date(2024, 4, 10, 0, 0, 0, 0, time.UTC)
-	anywhere := func() time.Time { return start.Add(time.Duration(r.Int64N(int64(end.Sub(start))))) }
+	randomTime := func() time.Time { return start.Add(time.Duration(random.Int64N(int64(end.Sub(start))))) }
 	points := make([]iot.Point, n)
 	for i := range points {
-		p := point(device, fmt.Sprint(r.IntN(3)), 0, math.Round(r.NormFloat64()*1e4)/100*math.Pow(10, float64(r.IntN(4))))
+		p := point(device, fmt.Sprint(random.IntN(3)), 0, math.Round(random.NormFloat64()*1e4)/100*math.Pow(10, float64(random.IntN(4))))
 		if p.Key == "key_2" {
 			p.Type = "humidity"
 		}
 		switch i % 4 {
 		case 0, 1:
-			p.Time = anywhere()
+			p.Time = randomTime()
 		case 2:
-			p.Time = end.Add(-time.Duration(r.Int64N(int64(24 * time.Hour))))
+			p.Time = end.Add(-time.Duration(random.Int64N(int64(24 * time.Hour))))
 		default:
-			g := iot.Granularities()[r.IntN(len(iot.Granularities()))]
-			p.Time = bucketStart(g, anywhere()).Add(-time.Duration(r.IntN(2)))
+			g := iot.Granularities()[random.IntN(len(iot.Granularities()))]
+			p.Time = bucketStart(g, randomTime()).Add(-time.Duration(random.IntN(2)))
 		}
 		points[i] = p
 	}
 	return points
 }
 
-// Aggregated computes the aggregate of one device's points in a simple way. Points of the same
+// Aggregated computes the aggregate of one device's points with a simple algorithm. Points of the same
 // sensor and time overwrite each other.
 func Aggregated(points []iot.Point, g iot.Granularity, statistic iot.Statistic) []iot.Bucket {
 	type bucketKey struct {
-		sensor, kind string
-		start        int64
+		sensor, sensorType string
+		start              int64
 	}
 	groups := make(map[bucketKey]map[int64]float64)
 	for _, p := range points {
-		n := bucketKey{p.SensorID, p.Type, bucketStart(g, p.Time).UnixNano()}
-		if groups[n] == nil {
-			groups[n] = make(map[int64]float64)
+		key := bucketKey{p.SensorID, p.Type, bucketStart(g, p.Time).UnixNano()}
+		if groups[key] == nil {
+			groups[key] = make(map[int64]float64)
 		}
-		groups[n][p.Time.UnixNano()] = p.Value
+		groups[key][p.Time.UnixNano()] = p.Value
 	}
 	buckets := make([]iot.Bucket, 0, len(groups))
-	for n, values := range groups {
-		b := iot.Bucket{Type: n.kind, SensorID: n.sensor, Start: time.Unix(0, n.start).UTC()}
-		b.Value, b.Min, b.Max = summed(values, statistic)
+	for key, values := range groups {
+		b := iot.Bucket{Type: key.sensorType, SensorID: key.sensor, Start: time.Unix(0, key.start).UTC()}
+		b.Value, b.Min, b.Max = compute(values, statistic)
 		if statistic != iot.MinAveMax {
 			b.Min, b.Max = 0, 0
 		}
@@ -85,9 +85,9 @@ func Aggregated(points []iot.Point, g iot.Granularity, statistic iot.Statistic) 
 	return buckets
 }
 
-// summed returns a statistic of the values of a bucket, with the smallest and the largest value. The
+// compute returns a statistic of the values of a bucket, with the smallest and the largest value. The
 // keys of values are times in nanoseconds.
-func summed(values map[int64]float64, statistic iot.Statistic) (value, smallest, largest float64) {
+func compute(values map[int64]float64, statistic iot.Statistic) (value, smallest, largest float64) {
 	sum, oldest := 0.0, int64(math.MaxInt64)
 	smallest, largest = math.Inf(1), math.Inf(-1)
 	for ns, v := range values {
@@ -105,7 +105,7 @@ func summed(values map[int64]float64, statistic iot.Statistic) (value, smallest,
 	return sum / float64(len(values)), smallest, largest
 }
 
-// bucketStart computes iot.Granularity.Start by another algorithm, which tests compare with it.
+// bucketStart computes iot.Granularity.Start with another algorithm, for comparison.
 func bucketStart(g iot.Granularity, t time.Time) time.Time {
 	t = t.UTC()
 	midnight := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
@@ -127,8 +127,8 @@ func bucketStart(g iot.Granularity, t time.Time) time.Time {
 	return time.Unix(t.Unix()-t.Unix()%seconds, 0).UTC()
 }
 
-// Agree compares two aggregates: averages to nine digits of the readings' size,
-// everything else exactly.
+// Agree compares two aggregates: averages to nine digits relative to the size of the readings,
+// other values exactly.
 func Agree(t *testing.T, label string, got, want []iot.Bucket) {
 	t.Helper()
 	if len(got) != len(want) {

@@ -20,9 +20,9 @@ func newestFirst(t *testing.T, s iot.ReadingStore) {
 func sameTime(t *testing.T, s iot.ReadingStore) {
 	a, b, c := point("tie", "1", 0, 1), point("tie", "2", 0, 2), point("tie", "3", 0, 3)
 	b.Type = "humidity"
-	later := point("tie", "2", 1, 4)
-	write(t, s, c, later, a, b)
-	expect(t, read(t, s, iot.Query{DeviceID: "tie", Types: []string{"humidity", celsius}}), later, a, b, c)
+	newerPoint := point("tie", "2", 1, 4)
+	write(t, s, c, newerPoint, a, b)
+	expect(t, read(t, s, iot.Query{DeviceID: "tie", Types: []string{"humidity", celsius}}), newerPoint, a, b, c)
 }
 
 func limitWithinTime(t *testing.T, s iot.ReadingStore) {
@@ -37,11 +37,11 @@ func limitWithinTime(t *testing.T, s iot.ReadingStore) {
 }
 
 func overwrites(t *testing.T, s iot.ReadingStore) {
-	first, mended, otherSensor := point("again", "1", 0, 1), point("again", "1", 0, 2), point("again", "2", 0, 3)
-	write(t, s, first, otherSensor)
-	write(t, s, mended)
-	write(t, s, mended)
-	expect(t, read(t, s, iot.Query{DeviceID: "again", Types: []string{celsius}}), mended, otherSensor)
+	oldPoint, corrected, otherSensor := point("again", "1", 0, 1), point("again", "1", 0, 2), point("again", "2", 0, 3)
+	write(t, s, oldPoint, otherSensor)
+	write(t, s, corrected)
+	write(t, s, corrected)
+	expect(t, read(t, s, iot.Query{DeviceID: "again", Types: []string{celsius}}), corrected, otherSensor)
 }
 
 func lastOfBatchWins(t *testing.T, s iot.ReadingStore) {
@@ -71,49 +71,50 @@ func numberOverText(t *testing.T, s iot.ReadingStore) {
 
 // textOverNumber checks that a sensor has one value at a time, a number or a text.
 func textOverNumber(t *testing.T, s iot.ReadingStore) {
-	number, earlier, later := point("turned", "1", 0, 21), point("turned", "1", -1, 20), point("turned", "1", 1, 22)
+	number, previousPoint, nextPoint := point("turned", "1", 0, 21), point("turned", "1", -1, 20), point("turned", "1", 1, 22)
 	otherSensor := point("turned", "2", 0, 5)
-	write(t, s, number, earlier, later, otherSensor)
+	write(t, s, number, previousPoint, nextPoint, otherSensor)
 	celsiusOnly := iot.Query{DeviceID: "turned", Types: []string{celsius}}
 	for _, text := range []string{"broken", "still broken"} {
-		word := textOf(number, text)
-		write(t, s, word)
-		expect(t, read(t, s, celsiusOnly), later, word, otherSensor, earlier)
+		textPoint := textOf(number, text)
+		write(t, s, textPoint)
+		expect(t, read(t, s, celsiusOnly), nextPoint, textPoint, otherSensor, previousPoint)
 		exact := celsiusOnly
 		exact.From, exact.To = number.Time, number.Time
 		wantBuckets(t, s, iot.AggregateQuery{Query: exact, Statistic: iot.Average, Granularity: iot.Hour}, "turned.2 2026-03-01T12:00:00Z 5")
 		write(t, s, number)
-		expect(t, read(t, s, celsiusOnly), later, number, otherSensor, earlier)
+		expect(t, read(t, s, celsiusOnly), nextPoint, number, otherSensor, previousPoint)
 	}
-	word := textOf(later, "off")
-	write(t, s, word)
-	expect(t, latest(t, s, acme, "turned", celsius), word, otherSensor)
+	textPoint := textOf(nextPoint, "off")
+	write(t, s, textPoint)
+	expect(t, latest(t, s, acme, "turned", celsius), textPoint, otherSensor)
 	for i, name := range hostile() {
 		p := point("turned "+name, name, i, 1)
 		p.Type = name
-		word := textOf(p, "off")
+		textPoint := textOf(p, "off")
 		write(t, s, p, otherSensor)
-		write(t, s, word)
-		expect(t, read(t, s, iot.Query{DeviceID: p.DeviceID}), word)
+		write(t, s, textPoint)
+		expect(t, read(t, s, iot.Query{DeviceID: p.DeviceID}), textPoint)
 	}
-	expect(t, read(t, s, celsiusOnly), word, number, otherSensor, earlier)
-	theirs := number
-	theirs.Account = globex
-	write(t, s, theirs)
+	expect(t, read(t, s, celsiusOnly), textPoint, number, otherSensor, previousPoint)
+	otherAccount := number
+	otherAccount.Account = globex
+	write(t, s, otherAccount)
 	write(t, s, textOf(number, "broken"))
-	expect(t, read(t, s, iot.Query{Account: globex, DeviceID: "turned"}), theirs)
+	expect(t, read(t, s, iot.Query{Account: globex, DeviceID: "turned"}), otherAccount)
 }
 
-// textsOverNumbers checks that overwriting points does not change points between or beside them.
+// textsOverNumbers checks that overwriting points does not change points between them or of other
+// sensors.
 func textsOverNumbers(t *testing.T, s iot.ReadingStore) {
 	var numbers []iot.Point
 	for i := range 6 {
 		numbers = append(numbers, point("runs", "1", i, float64(i)))
 	}
-	word := textOf(point("runs", "1", 6, 0), "a text")
+	textPoint := textOf(point("runs", "1", 6, 0), "a text")
 	lastNumber := point("runs", "1", 7, 7)
 	otherSensor := point("runs", "2", 1, 9)
-	write(t, s, append(numbers, word, lastNumber, otherSensor)...)
+	write(t, s, append(numbers, textPoint, lastNumber, otherSensor)...)
 	want := slices.Clone(numbers)
 	var texts []iot.Point
 	for _, i := range []int{0, 1, 3, 5} {
@@ -121,15 +122,15 @@ func textsOverNumbers(t *testing.T, s iot.ReadingStore) {
 		texts = append(texts, want[i])
 	}
 	write(t, s, append(texts, textOf(lastNumber, "off"))...)
-	expect(t, read(t, s, iot.Query{DeviceID: "runs"}), textOf(lastNumber, "off"), word, want[5], want[4], want[3], want[2], want[1], otherSensor, want[0])
+	expect(t, read(t, s, iot.Query{DeviceID: "runs"}), textOf(lastNumber, "off"), textPoint, want[5], want[4], want[3], want[2], want[1], otherSensor, want[0])
 }
 
 func lastKindOfBatchWins(t *testing.T, s iot.ReadingStore) {
-	number, later := point("kinds", "1", 0, 1), point("kinds", "1", 1, 2)
-	write(t, s, number, textOf(later, "two"), textOf(number, "one"), later)
-	expect(t, read(t, s, iot.Query{DeviceID: "kinds"}), later, textOf(number, "one"))
-	write(t, s, textOf(later, "two"), number, later, textOf(later, "three"))
-	expect(t, read(t, s, iot.Query{DeviceID: "kinds"}), textOf(later, "three"), number)
+	number, nextPoint := point("kinds", "1", 0, 1), point("kinds", "1", 1, 2)
+	write(t, s, number, textOf(nextPoint, "two"), textOf(number, "one"), nextPoint)
+	expect(t, read(t, s, iot.Query{DeviceID: "kinds"}), nextPoint, textOf(number, "one"))
+	write(t, s, textOf(nextPoint, "two"), number, nextPoint, textOf(nextPoint, "three"))
+	expect(t, read(t, s, iot.Query{DeviceID: "kinds"}), textOf(nextPoint, "three"), number)
 }
 
 func floats(t *testing.T, s iot.ReadingStore) {
@@ -190,23 +191,23 @@ func ranges(t *testing.T, s iot.ReadingStore) {
 	}
 	write(t, s, p...)
 	cases := []struct {
-		name     string
-		from, to time.Time
-		want     []iot.Point
+		name       string
+		start, end time.Time
+		want       []iot.Point
 	}{
 		{"no ends", time.Time{}, time.Time{}, []iot.Point{p[4], p[3], p[2], p[1], p[0]}},
-		{"from a point on", p[3].Time, time.Time{}, []iot.Point{p[4], p[3]}},
-		{"up to a point", time.Time{}, p[1].Time, []iot.Point{p[1], p[0]}},
-		{"exactly a point", p[2].Time, p[2].Time, []iot.Point{p[2]}},
-		{"a nanosecond short at both ends", p[1].Time.Add(1), p[3].Time.Add(-1), []iot.Point{p[2]}},
-		{"an hour east of UTC", p[2].Time.In(time.FixedZone("", 3600)), time.Time{}, []iot.Point{p[4], p[3], p[2]}},
-		{"the wrong way round", p[3].Time, p[1].Time, nil},
-		{"before everything", time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC), start().Add(-1), nil},
-		{"wider than nanoseconds reach", time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), []iot.Point{p[4], p[3], p[2], p[1], p[0]}},
+		{"a start at a point", p[3].Time, time.Time{}, []iot.Point{p[4], p[3]}},
+		{"an end at a point", time.Time{}, p[1].Time, []iot.Point{p[1], p[0]}},
+		{"a range of one point", p[2].Time, p[2].Time, []iot.Point{p[2]}},
+		{"ends a nanosecond inside points", p[1].Time.Add(1), p[3].Time.Add(-1), []iot.Point{p[2]}},
+		{"a start in another time zone", p[2].Time.In(time.FixedZone("", 3600)), time.Time{}, []iot.Point{p[4], p[3], p[2]}},
+		{"a start after the end", p[3].Time, p[1].Time, nil},
+		{"a range before all points", time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC), start().Add(-1), nil},
+		{"a range wider than int64 nanoseconds", time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), []iot.Point{p[4], p[3], p[2], p[1], p[0]}},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			expect(t, read(t, s, iot.Query{DeviceID: "range", Types: []string{celsius}, From: tc.from, To: tc.to}), tc.want...)
+			expect(t, read(t, s, iot.Query{DeviceID: "range", Types: []string{celsius}, From: tc.start, To: tc.end}), tc.want...)
 		})
 	}
 }
@@ -226,20 +227,20 @@ func limits(t *testing.T, s iot.ReadingStore) {
 }
 
 func types(t *testing.T, s iot.ReadingStore) {
-	warm, damp := point("kinds", "1", 0, 1), point("kinds", "2", 1, 2)
-	damp.Type = "humidity"
-	write(t, s, warm, damp)
-	expect(t, read(t, s, iot.Query{DeviceID: "kinds", Types: []string{celsius}}), warm)
-	expect(t, read(t, s, iot.Query{DeviceID: "kinds", Types: []string{"humidity"}}), damp)
+	temperature, humidity := point("kinds", "1", 0, 1), point("kinds", "2", 1, 2)
+	humidity.Type = "humidity"
+	write(t, s, temperature, humidity)
+	expect(t, read(t, s, iot.Query{DeviceID: "kinds", Types: []string{celsius}}), temperature)
+	expect(t, read(t, s, iot.Query{DeviceID: "kinds", Types: []string{"humidity"}}), humidity)
 	expect(t, read(t, s, iot.Query{DeviceID: "kinds", Types: []string{"pressure"}}))
-	expect(t, read(t, s, iot.Query{DeviceID: "kinds"}), damp, warm)
+	expect(t, read(t, s, iot.Query{DeviceID: "kinds"}), humidity, temperature)
 }
 
 func accounts(t *testing.T, s iot.ReadingStore) {
-	mine, theirs := point("shared", "1", 0, 1), point("shared", "1", 0, 2)
-	theirs.Account = globex
-	write(t, s, mine, theirs)
-	expect(t, read(t, s, iot.Query{Account: acme, DeviceID: "shared", Types: []string{celsius}}), mine)
-	expect(t, read(t, s, iot.Query{Account: globex, DeviceID: "shared", Types: []string{celsius}}), theirs)
+	acmePoint, globexPoint := point("shared", "1", 0, 1), point("shared", "1", 0, 2)
+	globexPoint.Account = globex
+	write(t, s, acmePoint, globexPoint)
+	expect(t, read(t, s, iot.Query{Account: acme, DeviceID: "shared", Types: []string{celsius}}), acmePoint)
+	expect(t, read(t, s, iot.Query{Account: globex, DeviceID: "shared", Types: []string{celsius}}), globexPoint)
 	expect(t, read(t, s, iot.Query{Account: 3, DeviceID: "shared", Types: []string{celsius}}))
 }

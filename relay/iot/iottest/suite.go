@@ -19,7 +19,7 @@ const (
 	celsius                 = "temperature"
 )
 
-// start is the time of the first reading; it has nanoseconds on purpose.
+// start is the time of the first reading. It has nanoseconds on purpose.
 func start() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC) }
 
 // Run runs the suite. open returns an empty store, which it closes after the test.
@@ -62,13 +62,13 @@ func Run(t *testing.T, open func(t *testing.T) iot.ReadingStore) {
 		{"Forget deletes thousands of points", forgetsMany},
 		{"Forget quotes device and sensor ids", forgetsHostile},
 		{"the latest point of a sensor is the newest, not the last written", latestIsNewest},
-		{"the latest points of sensors whose readings are days apart and written in any order", latestOfDays},
-		{"the latest points of sensors that stopped, changed their type or have texts", latestOfAll},
+		{"Latest returns the newest points of sensors with readings days apart in any order", latestOfDays},
+		{"Latest returns points of sensors that stopped, changed their type or have texts", latestOfAll},
 		{"a sensor without points has no latest point", latestForgotten},
 		{"Latest and LastStored quote device ids", latestHostile},
 		{"LastStored returns the time of the newest point or uplink", lastStored},
 		{"LastStored of 600 devices", lastStoredMany},
-		{"radio data comes from the newest uplinks that have it", radioOfLast},
+		{"each value of radio data comes from the newest uplink that has it", radioOfLast},
 		{"a cancelled context is an error", cancelled},
 		{"Ping succeeds for a writable store", ping},
 	}
@@ -77,7 +77,7 @@ func Run(t *testing.T, open func(t *testing.T) iot.ReadingStore) {
 	}
 }
 
-// point returns a reading of a device's sensor, some seconds after start.
+// point returns a reading of a device's sensor, a number of seconds after start.
 func point(device, sensor string, seconds int, value float64) iot.Point {
 	return iot.Point{
 		Account: acme, Type: celsius, DeviceID: device, Identifier: "24e124136b502217",
@@ -86,7 +86,7 @@ func point(device, sensor string, seconds int, value float64) iot.Point {
 	}
 }
 
-// textOf returns a point with a text.
+// textOf returns a copy of a point with a text as its value.
 func textOf(p iot.Point, text string) iot.Point {
 	p.Value, p.Text, p.IsText = 0, text, true
 	return p
@@ -97,9 +97,9 @@ func write(t *testing.T, s iot.ReadingStore, points ...iot.Point) {
 	writeBatch(t, s, iot.Readings{Points: points})
 }
 
-func writeBatch(t *testing.T, s iot.ReadingStore, b iot.Readings) {
+func writeBatch(t *testing.T, s iot.ReadingStore, readings iot.Readings) {
 	t.Helper()
-	refused, err := s.Write(t.Context(), b)
+	refused, err := s.Write(t.Context(), readings)
 	if err != nil || len(refused) > 0 {
 		t.Fatalf("Write: refused %v, error %v", refused, err)
 	}
@@ -117,7 +117,7 @@ func read(t *testing.T, s iot.ReadingStore, q iot.Query) []iot.Point {
 	return points
 }
 
-// expect compares points, times by instant.
+// expect compares points. Times are compared as instants, and must be in UTC.
 func expect(t *testing.T, got []iot.Point, want ...iot.Point) {
 	t.Helper()
 	if len(got) != len(want) {
@@ -184,13 +184,13 @@ func cancelled(t *testing.T, s iot.ReadingStore) {
 }
 
 func refusals(t *testing.T, s iot.ReadingStore) {
-	good := []iot.Point{point("picky", "1", 0, 1), point("picky", "1", 1, 2), point("picky", "1", 2, 3)}
-	bad := []iot.Point{point("picky", "2", 0, math.NaN()), point("picky", "2", 1, math.Inf(-1)), point("picky", "2", 2, 0), point("picky", "2", 3, 1)}
-	bad[2].Time = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
-	bad[3].Type = ""
+	validPoints := []iot.Point{point("picky", "1", 0, 1), point("picky", "1", 1, 2), point("picky", "1", 2, 3)}
+	invalidPoints := []iot.Point{point("picky", "2", 0, math.NaN()), point("picky", "2", 1, math.Inf(-1)), point("picky", "2", 2, 0), point("picky", "2", 3, 1)}
+	invalidPoints[2].Time = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	invalidPoints[3].Type = ""
 	nan := math.NaN()
 	refused, err := s.Write(t.Context(), iot.Readings{
-		Points: []iot.Point{good[0], bad[0], bad[1], good[1], bad[2], bad[3], good[2]},
+		Points: []iot.Point{validPoints[0], invalidPoints[0], invalidPoints[1], validPoints[1], invalidPoints[2], invalidPoints[3], validPoints[2]},
 		Radio:  []iot.RadioData{{Account: acme, DeviceID: "picky", Time: start(), SNR: &nan}},
 	})
 	relaytest.NoError(t, err)
@@ -202,9 +202,9 @@ func refusals(t *testing.T, s iot.ReadingStore) {
 		delete(want, [2]int{r.Point, r.Radio})
 	}
 	if len(want) > 0 {
-		t.Errorf("not refused: %v", want)
+		t.Errorf("points and radio data that were not refused: %v", want)
 	}
-	expect(t, read(t, s, iot.Query{DeviceID: "picky", Types: []string{celsius}}), good[2], good[1], good[0])
+	expect(t, read(t, s, iot.Query{DeviceID: "picky", Types: []string{celsius}}), validPoints[2], validPoints[1], validPoints[0])
 }
 
 func bigBatch(t *testing.T, s iot.ReadingStore) {
@@ -219,7 +219,7 @@ func bigBatch(t *testing.T, s iot.ReadingStore) {
 	for d := range devices {
 		got := read(t, s, iot.Query{DeviceID: fmt.Sprintf("big%d", d), Types: []string{celsius}})
 		if len(got) != perDevice || got[0].Value != float64(d*perDevice+perDevice-1) || got[perDevice-1].Value != float64(d*perDevice) {
-			t.Fatalf("device %d: %d readings", d, len(got))
+			t.Fatalf("device %d: %d readings, want %d", d, len(got), perDevice)
 		}
 	}
 }
