@@ -10,51 +10,51 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// recordCache caches devices and compiled decoders by account, so that a frame of
-// a known device needs no query. An entry is valid for one version of the
-// account's records: a change of a record takes effect with the next batch.
+// recordCache caches devices and compiled decoders by account, so that a frame of a known device
+// needs no query. An entry is valid for one version of the account's records: a change of a record
+// takes effect with the next batch.
 type recordCache struct {
 	mu       sync.Mutex
 	accounts map[relay.AccountID]*accountCache
 }
 
-// accountCache caches the records of one account. It is replaced, never emptied, so that a
-// batch in progress has consistent records.
+// accountCache caches the records of one account. It is replaced, never emptied, so that the records
+// of a batch in progress are consistent.
 type accountCache struct {
 	version  int64
 	mu       sync.Mutex
 	devices  map[string]*cachedDevice // by identifier
-	decoders map[string]*compiled     // nil for a decoder that does not exist: creating it changes the version
+	decoders map[string]*compiled     // nil for a missing decoder; creating it changes the version
 	programs *programs                // shared by all versions
 }
 
 // cachedDevice is a device with its decoder and sensors. Sensors are only added.
 type cachedDevice struct {
 	Device  Device
-	decoder *compiled // nil if the device has none
+	decoder *compiled // nil for a device without a decoder
 	params  map[string]any
-	sensors atomic.Pointer[map[string]*Sensor] // by key; the map is replaced, never modified
-	// mapped holds the sensors that the decoder maps; nil before fitSensors.
+	sensors atomic.Pointer[map[string]*Sensor] // by key; the map is replaced, not modified
+	// mapped has the sensors of the keys that the decoder maps; nil before fitSensors.
 	mapped atomic.Pointer[map[string]*Sensor]
 	// limitReached is set if the device lacks sensors because of the series limit.
 	limitReached atomic.Bool
 }
 
-// compiled is a decoder with its program. broken is its compilation error.
+// compiled is a decoder with its program, or with the error of its compilation.
 type compiled struct {
 	Decoder
-	program *program
-	broken  error
+	program    *program
+	compileErr error
 }
 
-// Limits of the cache of one account. maxCachedDecoders includes decoders that frames name but
-// that do not exist.
+// Limits of the cache of one account. maxCachedDecoders includes missing decoders that frames
+// name.
 const (
 	maxCachedDevices  = 200_000
 	maxCachedDecoders = 10_000
 )
 
-// account returns the cache of an account of a batch; refresh has created it.
+// account returns the cache of an account of a batch. refresh has created it.
 func (c *recordCache) account(acct relay.AccountID) *accountCache {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,9 +66,9 @@ func newAccountCache(version int64, p *programs) *accountCache {
 }
 
 // retryIfGone returns an error of relay.KindUnavailable if err means that a cached device
-// (relay.KindNotFound) or decoder (relay.KindInvalid) is missing in the database: it was
-// deleted meanwhile, or the database was restored from a backup. The batch is then processed
-// again without the cache.
+// (relay.KindNotFound) or decoder (relay.KindInvalid) is missing in the database, because it was
+// deleted or the database was restored from a backup. The batch is then processed again without the
+// cache.
 func (s *Service) retryIfGone(acct relay.AccountID, err error) error {
 	if kind := relay.KindOf(err); kind != relay.KindNotFound && kind != relay.KindInvalid {
 		return err
@@ -129,8 +129,8 @@ func (a *accountCache) putDevice(identifier string, cd *cachedDevice) {
 	a.devices[identifier] = cd
 }
 
-// decoder returns a compiled decoder, nil for an empty id. missing reports that the
-// account has no decoder of that id.
+// decoder returns a compiled decoder, or nil for an empty ID. missing reports whether the account has
+// no decoder with that ID.
 func (s *Service) decoder(ctx context.Context, ab *accountBatch, id string) (c *compiled, missing bool, err error) {
 	if id == "" {
 		return nil, false, nil
@@ -146,9 +146,9 @@ func (s *Service) decoder(ctx context.Context, ab *accountBatch, id string) (c *
 	switch {
 	case err == nil:
 		c = &compiled{Decoder: d}
-		c.program, c.broken = s.program(a.programs, d)
-		if relay.KindOf(c.broken) == relay.KindUnavailable {
-			return nil, false, c.broken
+		c.program, c.compileErr = s.program(a.programs, d)
+		if relay.KindOf(c.compileErr) == relay.KindUnavailable {
+			return nil, false, c.compileErr
 		}
 	case relay.KindOf(err) != relay.KindNotFound:
 		return nil, false, fmt.Errorf("iot: decoder %s: %w", id, err)

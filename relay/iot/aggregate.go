@@ -18,7 +18,7 @@ const (
 	Least     Statistic = "min"
 	Most      Statistic = "max"
 	Average   Statistic = "ave"         // the arithmetic mean of the readings
-	MinAveMax Statistic = "min_ave_max" // all three
+	MinAveMax Statistic = "min_ave_max" // minimum, average and maximum
 )
 
 // Statistics lists the statistics.
@@ -27,17 +27,17 @@ func Statistics() []Statistic { return []Statistic{First, Least, Most, Average, 
 // MaxBuckets is the largest number of rows of an aggregate.
 const MaxBuckets = 100_000
 
-// AggregateQuery selects the numbers of a device's readings, as Query does, and the
-// statistic to compute. Limit is the largest number of buckets; 0 means no limit.
+// AggregateQuery selects the numbers of a device's readings like Query, and the statistic to compute.
+// Limit is the largest number of buckets; 0 means no limit.
 type AggregateQuery struct {
 	Query
 	Statistic   Statistic
 	Granularity Granularity
 }
 
-// Bucket is a row of an aggregate: the statistic of the readings of one sensor and
-// type in one interval. A bucket at either end of the query includes only readings
-// within the query's range.
+// Bucket is a row of an aggregate: the statistic of the readings of one sensor and type in one
+// interval. A bucket at either end of the query includes only readings within the range of the
+// query.
 type Bucket struct {
 	Type, SensorID string
 	Start          time.Time // UTC
@@ -45,8 +45,8 @@ type Bucket struct {
 	Min, Max       float64   // for MinAveMax only
 }
 
-// AggregateRow is a bucket as the API lists it. A value that is not finite in
-// the requested units is null.
+// AggregateRow is a bucket in the format of the API. A value that is not finite in the requested units
+// is null.
 type AggregateRow struct {
 	SensorID      string   `json:"sensor_id"`
 	Key           string   `json:"key"`
@@ -60,10 +60,10 @@ type AggregateRow struct {
 	ImperialUnits string   `json:"imperial_units"`
 }
 
-// Aggregate returns the buckets of a device's readings, oldest first; at the same
-// time in order of sensor id. Buckets without readings are omitted.
+// Aggregate returns the buckets of a device's readings, oldest first, and by sensor ID at the same
+// time. Buckets without readings are omitted.
 //
-// It returns Invalid if a parameter is invalid, or if there are more than MaxBuckets rows.
+// It returns relay.KindInvalid if a parameter is invalid or if there are more than MaxBuckets rows.
 func (s *Service) Aggregate(ctx context.Context, q AggregateQuery, u Units) ([]AggregateRow, error) {
 	p := relay.Problems{}
 	if q.Check(p); len(p) > 0 {
@@ -141,7 +141,7 @@ const (
 	Month       Granularity = "month"
 )
 
-// Granularities lists the granularities, the narrowest first.
+// Granularities lists the granularities, narrowest first.
 func Granularities() []Granularity {
 	return []Granularity{
 		HalfMinute, Minute, FiveMinutes, TenMinutes, QuarterHour, HalfHour, Hour, ThreeHours,
@@ -179,7 +179,7 @@ func (g Granularity) Start(t time.Time) time.Time {
 	return t.Add(-time.Duration(elapsed))
 }
 
-// Next returns the beginning of the bucket after the one that contains t.
+// Next returns the beginning of the bucket after the bucket that contains t.
 func (g Granularity) Next(t time.Time) time.Time {
 	start := g.Start(t)
 	if width, _ := g.Width(); width > 0 {

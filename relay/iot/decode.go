@@ -14,11 +14,11 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// decode decodes every uplink into calibrated points, and adds the sensors that a decoder maps
-// and the device lacks. Accounts and their devices share the decoding time of a batch; frames
-// for which no time is left are deferred.
+// decode decodes each uplink into calibrated points and adds missing sensors that the decoder of a
+// device maps. Accounts and their devices share the decoding time of a batch. Frames are deferred if
+// no time is left for them.
 func (s *Service) decode(ctx context.Context, b *batch) error {
-	// 1. Determine the time of each frame, and select the frames to decode.
+	// 1. Determine the time of each frame and select the frames to decode.
 	var ready []*workItem
 	for _, w := range b.frames {
 		if w.device == nil {
@@ -37,7 +37,7 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 			w.note("simulated by the network server's console: not stored")
 			continue
 		}
-		w.radio = radioDataOf(w) // refused frames have radio data, too
+		w.radio = radioDataOf(w) // refused frames also have radio data
 		switch {
 		case !w.open():
 		case w.Frame.Kind != decoders.Uplink:
@@ -48,7 +48,7 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 			ready = append(ready, w)
 		}
 	}
-	// 2. Decode them in order, except those that must wait for frames of other accounts.
+	// 2. Decode the frames in order, except frames that must wait for frames of other accounts.
 	t := &scheduler{spent: make(map[relay.AccountID]time.Duration, 1)}
 	for i, w := range ready {
 		if w.decoded == nil && !w.NoDefer {
@@ -64,9 +64,9 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 			return err
 		}
 	}
-	// 3. Decode the waiting frames, and defer those that remain when the time of the batch is
-	// used up.
-	for w := t.next(); w != nil; w = t.next() {
+	// 3. Decode the waiting frames, and defer the remaining ones when the time of the batch is used
+	// up.
+	for w := t.dequeue(); w != nil; w = t.dequeue() {
 		if t.total >= batchTime {
 			w.outcome.Deferred = true
 		} else if err := s.decodeFrame(ctx, b, t, w, nil); err != nil {
@@ -102,8 +102,8 @@ func (w *workItem) decodable(now time.Time) bool {
 		w.refuse("decoder %s of device %s is not known", d.Device.DecoderID, d.Device.Identifier)
 	case d.decoder == nil:
 		w.refuse("device %s has no decoder", d.Device.Identifier)
-	case d.decoder.broken != nil:
-		w.refuse("decoder %s: %v", d.decoder.ID, d.decoder.broken)
+	case d.decoder.compileErr != nil:
+		w.refuse("decoder %s: %v", d.decoder.ID, d.decoder.compileErr)
 	default:
 		if reason := d.decoder.program.suspensionReason(now); reason != "" {
 			w.refuse("decoder %s %s", d.decoder.ID, reason)
@@ -112,8 +112,8 @@ func (w *workItem) decodable(now time.Time) bool {
 	return w.open()
 }
 
-// decodeFrame decodes an uplink, unless it was decoded together with an earlier one, and maps
-// its keys to sensors. A codec that takes batches may decode frames of following as well.
+// decodeFrame decodes an uplink, unless it was decoded together with an earlier one, and maps its keys
+// to sensors. A codec that decodes batches may also decode frames of following.
 func (s *Service) decodeFrame(ctx context.Context, b *batch, t *scheduler, w *workItem, following []*workItem) error {
 	if w.decoded == nil {
 		if !w.decodable(s.options.Now()) { // the decoder may have been suspended meanwhile
@@ -133,7 +133,7 @@ func (s *Service) decodeFrame(ctx context.Context, b *batch, t *scheduler, w *wo
 	if !w.open() {
 		return nil
 	}
-	// A cached device is fitted once: every change that requires fitting again changes the
+	// A cached device is fitted only once. A change that requires fitting again changes the
 	// account's version and so replaces the cached device.
 	if w.device.mapped.Load() == nil {
 		if err := s.fitSensors(ctx, w.Account, w.device); err != nil {
@@ -154,8 +154,8 @@ func (s *Service) decodeFrame(ctx context.Context, b *batch, t *scheduler, w *wo
 	return nil
 }
 
-// decoderInput returns the frame for the codec, with the device's parameters. If its
-// NetworkTime is not plausible, the codec gets the frame's own time as NetworkTime.
+// decoderInput returns the frame for the codec, with the device's parameters. If NetworkTime is not
+// plausible, the frame's time replaces it.
 func (w *workItem) decoderInput() *decoders.Frame {
 	w.Frame.Params = w.device.params
 	if Plausible(w.Frame.NetworkTime, w.ReceivedAt) {
@@ -183,8 +183,8 @@ func (w *workItem) recordResult(result decoders.Result, err error) {
 	}
 }
 
-// noteOrRefuse records a problem: as a note if the frame has readings, else as the reason why
-// it is refused.
+// noteOrRefuse records a problem: as a note if the frame has readings, else as the reason of the
+// refusal.
 func (w *workItem) noteOrRefuse(hasReadings bool, text string) {
 	if hasReadings {
 		w.note("%s", text)
@@ -193,8 +193,8 @@ func (w *workItem) noteOrRefuse(hasReadings bool, text string) {
 	w.refuse("%s", text)
 }
 
-// mapReadings converts the readings whose keys have a sensor to points. The types are
-// needed for texts only.
+// mapReadings converts the readings of keys with a sensor to points. It uses types for texts
+// only.
 func (w *workItem) mapReadings(readings []decoders.Reading, types map[string]SensorType) {
 	sensors := *w.device.mapped.Load()
 	for i := range readings {
@@ -205,7 +205,7 @@ func (w *workItem) mapReadings(readings []decoders.Reading, types map[string]Sen
 			continue
 		}
 		if r.IsText {
-			r = w.numberOf(r, types[sensor.SensorTypeID])
+			r = w.parseNumber(r, types[sensor.SensorTypeID])
 		}
 		p := w.point(sensor, r)
 		if math.IsNaN(p.Value) || math.IsInf(p.Value, 0) {
@@ -228,9 +228,9 @@ func (w *workItem) mapReadings(readings []decoders.Reading, types map[string]Sen
 	w.refuse("no sensor is mapped to any key of the frame: %s", decoders.Clip(strings.Join(keys, ", "), 300))
 }
 
-// numberOf converts a text that spells a number to a number, with a note, if the sensor type
+// parseNumber converts a text that is a decimal number to a number, with a note, if the sensor type
 // has units. It returns other texts unchanged.
-func (w *workItem) numberOf(r *decoders.Reading, t SensorType) *decoders.Reading {
+func (w *workItem) parseNumber(r *decoders.Reading, t SensorType) *decoders.Reading {
 	if !t.MeasuresNumber() {
 		return r
 	}
@@ -245,7 +245,7 @@ func (w *workItem) numberOf(r *decoders.Reading, t SensorType) *decoders.Reading
 	return &decoders.Reading{Key: r.Key, Value: number, Time: r.Time}
 }
 
-// point calibrates one reading: value × slope + offset.
+// point returns the calibrated point of a reading: value × slope + offset.
 func (w *workItem) point(sensor *Sensor, r *decoders.Reading) Point {
 	p := Point{
 		Account: w.Account, Type: sensor.SensorTypeID, DeviceID: sensor.DeviceID, Identifier: w.device.Device.Identifier,
@@ -264,10 +264,10 @@ func (w *workItem) point(sensor *Sensor, r *decoders.Reading) Point {
 	return p
 }
 
-// uniqueTimes makes the times of a post's readings unique within each sensor. If a codec
-// returns a key twice, or a sender reports several values for one second, the later value is
-// stored a nanosecond after the earlier one instead of overwriting it. Processing a post
-// again gives the same times.
+// uniqueTimes makes the times of a post's readings unique for each sensor. If a codec returns a key
+// twice, or a sender reports several values for one second, the later value is stored a nanosecond
+// after the earlier one instead of overwriting it. Processing a post again results in the same
+// times.
 func (b *batch) uniqueTimes() {
 	for start, end := 0, 0; start < len(b.frames); start = end {
 		for end = start + 1; end < len(b.frames) && b.frames[start].Post != "" && b.frames[end].Post == b.frames[start].Post; {

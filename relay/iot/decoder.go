@@ -11,14 +11,14 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// CreateDecoder saves a new decoder and returns it with its id. The default codec is json.
+// CreateDecoder saves a new decoder and returns it with its ID. The default codec is json.
 //
-// It returns Invalid if a field is missing or the source does not compile.
+// It returns relay.KindInvalid if a field is missing or the source does not compile.
 func (s *Service) CreateDecoder(ctx context.Context, acct relay.AccountID, c DecoderChange) (Decoder, error) {
 	d := Decoder{Codec: "json"}
 	c.apply(&d)
 	p := relay.Problems{}
-	c.Name, c.Description = &d.Name, &d.Description // both are required
+	c.Name, c.Description = &d.Name, &d.Description // the name and the description are required
 	if p.Require("type", string(d.Type)); d.Type == "" {
 		c.Type = nil
 	}
@@ -36,8 +36,8 @@ func (s *Service) CreateDecoder(ctx context.Context, acct relay.AccountID, c Dec
 	return d, nil
 }
 
-// checkSource adds a problem if the codec does not exist or its source does not compile. It
-// returns an Unavailable error if the source could not be compiled now.
+// checkSource adds a problem if the codec does not exist or its source does not compile. It returns
+// relay.KindUnavailable if the source cannot be compiled now.
 func (s *Service) checkSource(p relay.Problems, d Decoder) error {
 	_, err := s.compile(d.Codec, d.Source, d.UseRawPayload)
 	if relay.KindOf(err) == relay.KindUnavailable {
@@ -100,15 +100,15 @@ func (s *Service) AddSensor(ctx context.Context, acct relay.AccountID, decoderID
 	})
 }
 
-// FoundDecoder is a decoder of a list, and its account.
+// FoundDecoder is a listed decoder with its account.
 type FoundDecoder struct {
 	Account relay.AccountID
 	Decoder
 }
 
-// FindDecoders returns a page of the decoders of an account, 0 for all accounts, by
-// account and id, and the cursor of the next page, empty on the last one. A limit of 0
-// means 100. It returns Invalid for a cursor of another list.
+// FindDecoders returns a page of the decoders of an account, 0 for all accounts, by account and ID. It
+// also returns the cursor of the next page, which is empty on the last page. A limit of 0 means 100. It
+// returns relay.KindInvalid for an invalid cursor.
 func (s *Service) FindDecoders(ctx context.Context, acct relay.AccountID, cursor string, limit int) ([]FoundDecoder, string, error) {
 	limit = cmp.Or(limit, 100)
 	start, err := parsePosition(cursor)
@@ -123,8 +123,8 @@ func (s *Service) FindDecoders(ctx context.Context, acct relay.AccountID, cursor
 	return found[:limit], position{Ref: Ref{lastDecoder.Account, lastDecoder.ID}}.String(), nil
 }
 
-// DecoderChange has the fields of a new decoder, or the changes to a decoder; nil fields do
-// not change.
+// DecoderChange has the fields of a new decoder, or the changes of a decoder. Nil fields do not
+// change.
 type DecoderChange struct {
 	Name          *string     `json:"name"`
 	Description   *string     `json:"description"`
@@ -138,11 +138,11 @@ type DecoderChange struct {
 	Source        *string     `json:"source"`
 }
 
-// ChangeDecoder applies a change. It takes effect with the next frame. A change of the codec
-// without a source removes the source, which belonged to the old codec.
+// ChangeDecoder applies a change, which takes effect with the next frame. A change of the codec without
+// a source removes the source, which belonged to the old codec.
 //
-// It returns Invalid if the changed decoder is invalid, and NotFound if the account has no
-// such decoder.
+// It returns relay.KindInvalid if the changed decoder is invalid, relay.KindNotFound if the account has
+// no such decoder, and relay.KindConflict after a concurrent change of the codec or source.
 func (s *Service) ChangeDecoder(ctx context.Context, acct relay.AccountID, id string, c DecoderChange) (Decoder, error) {
 	// Compiling may take long, so the source is checked before the transaction.
 	checked, err := s.store.Decoder(ctx, acct, id)
@@ -189,7 +189,7 @@ func (c DecoderChange) apply(d *Decoder) {
 	relay.Assign(&d.Source, c.Source)
 }
 
-// check checks only the fields that change, because decoders of an inventory may lack a
+// check checks only the fields of the change, because decoders of an inventory may lack a
 // description.
 func (c DecoderChange) check(p relay.Problems) {
 	if c.Name != nil {
@@ -208,7 +208,7 @@ func (c DecoderChange) check(p relay.Problems) {
 // RemoveSensor removes a key from a decoder's mapping. The sensors of devices with this key
 // keep their readings and calibration, and get new readings if the key is mapped again.
 //
-// It returns NotFound if the account has no such decoder or the decoder does not map the key.
+// It returns relay.KindNotFound if the account has no such decoder or the decoder does not map the key.
 func (s *Service) RemoveSensor(ctx context.Context, acct relay.AccountID, decoderID, key string) (Decoder, error) {
 	return s.store.ChangeDecoder(ctx, acct, decoderID, func(d *Decoder) error {
 		i := slices.IndexFunc(d.Sensors, func(m Mapping) bool { return m.Key == key })
@@ -220,15 +220,15 @@ func (s *Service) RemoveSensor(ctx context.Context, acct relay.AccountID, decode
 	})
 }
 
-// The limits of texts, in bytes, and of the number of keys that a decoder maps.
+// Limits of texts, in bytes, and of the number of keys that a decoder maps.
 const (
 	maxComment  = 2000
 	maxKey      = 200
 	maxMappings = 1000
 )
 
-// DeleteDecoder deletes a decoder. It returns an Invalid error while devices use it, and
-// NotFound if the account has no such decoder.
+// DeleteDecoder deletes a decoder. It returns relay.KindInvalid while devices use the decoder, and
+// relay.KindNotFound if the account has no such decoder.
 func (s *Service) DeleteDecoder(ctx context.Context, acct relay.AccountID, id string) error {
 	return s.store.DeleteUnusedDecoder(ctx, acct, id)
 }

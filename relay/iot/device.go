@@ -32,7 +32,7 @@ func DeviceTypes() []DeviceType { return []DeviceType{Bluetooth, LoRaWAN, Serial
 type Device struct {
 	ID         string     `json:"id"`
 	Name       string     `json:"name"`
-	Identifier string     `json:"identifier"` // normalized, see NormalizeIdentifier
+	Identifier string     `json:"identifier"` // normalized by NormalizeIdentifier
 	Comment    string     `json:"comment,omitempty"`
 	Longitude  *float64   `json:"longitude,omitempty"` // degrees
 	Latitude   *float64   `json:"latitude,omitempty"`  // degrees
@@ -46,14 +46,14 @@ type Device struct {
 	Parameters   string    `json:"parameters,omitempty"` // a JSON document for the decoder
 	CreatedAt    time.Time `json:"created_at"`
 	UpdatedAt    time.Time `json:"updated_at"`
-	// LastSeen is the time at which the network last received a frame of the device; zero for
-	// never. It is stored separately.
+	// LastSeen is the time at which the network last received a frame of the device, or zero. It is
+	// stored separately.
 	LastSeen time.Time `json:"-"`
 }
 
-// NormalizeIdentifier converts devEUIs and MAC addresses to lower case without separators, and
-// removes white space around other identifiers. unique reports that only one account can have
-// a device with the identifier.
+// NormalizeIdentifier converts devEUIs and MAC addresses to lower case without separators. It removes
+// white space around other identifiers. unique reports whether only one account can have a device
+// with the identifier.
 func NormalizeIdentifier(s string) (identifier string, unique bool) {
 	if eui, ok := decoders.NormalizeDevEUI(s); ok {
 		return eui, true
@@ -72,11 +72,11 @@ func isOneLine(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
-// Location is a place of an account that devices belong to.
+// Location is a place of an account with devices.
 type Location struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
-	Imported bool   `json:"imported,omitempty"` // gets the devices that frames create
+	Imported bool   `json:"imported,omitempty"` // location of devices that frames create
 }
 
 // SensorType is a quantity that sensors measure, with its units.
@@ -98,10 +98,10 @@ type Decoder struct {
 	Name          string     `json:"name"`
 	Description   string     `json:"description,omitempty"`
 	Type          DeviceType `json:"type"`
-	Codec         string     `json:"codec"` // a name of decoders/catalog
+	Codec         string     `json:"codec"` // name in package decoders/catalog
 	Source        string     `json:"source,omitempty"`
 	UseRawPayload bool       `json:"use_raw_payload,omitempty"`
-	// The fields of LoRaWAN decoders. They are stored and not used.
+	// Fields of LoRaWAN decoders. They are stored but not used.
 	MACVersion string `json:"lorawan_mac_version,omitempty"`
 	Revision   string `json:"lorawan_revision,omitempty"`
 	ClassB     bool   `json:"lora_class_b,omitempty"`
@@ -116,9 +116,9 @@ type Mapping struct {
 	Key          string `json:"key"`
 }
 
-// Sensor is one series of a device: stored = decoded × Slope + Offset.
+// Sensor is a series of a device: stored value = decoded value × Slope + Offset.
 type Sensor struct {
-	ID            string  `json:"id"` // see SensorID
+	ID            string  `json:"id"` // made by SensorID
 	DeviceID      string  `json:"device_id"`
 	Key           string  `json:"key"`
 	Name          string  `json:"name"`
@@ -126,14 +126,14 @@ type Sensor struct {
 	Offset        float64 `json:"offset"`
 	RetentionDays int     `json:"retention_days,omitempty"` // 0 means no limit
 	SensorTypeID  string  `json:"sensor_type_id"`
-	// Former are the types that the sensor had before. Its older readings are stored under them.
+	// Former has the former types of the sensor. Older readings are stored under them.
 	Former    []string  `json:"former_types,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// SensorID returns the id of a device's sensor: "<device id>.<hash of the key>". Gateways that
-// add the same sensor concurrently give it the same id.
+// SensorID returns the ID of a device's sensor: "<device id>.<hash of the key>". Gateways that add the
+// same sensor concurrently give it the same ID.
 func SensorID(deviceID, key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return deviceID + "." + hex.EncodeToString(sum[:6])
@@ -152,15 +152,15 @@ type Known struct {
 
 const deviceTable db.Documents[Device] = "device"
 
-// CreateDevice saves a device and its sensors. It returns relay.KindConflict if the
-// identifier is taken in this account or claimed by another, and relay.KindInvalid if its
-// decoder is missing. The version does not change, because gateways do not cache that a device
-// is missing.
+// CreateDevice saves a device and its sensors. It returns relay.KindConflict if this account has a
+// device with the identifier or another account has claimed it, and relay.KindInvalid if the decoder
+// is missing. The version does not change, because gateways do not cache that a device is
+// missing.
 func (s *Store) CreateDevice(ctx context.Context, acct relay.AccountID, d Device, sensors []Sensor) error {
 	return s.CreateDevices(ctx, acct, []Known{{Device: d, Sensors: sensors}})
 }
 
-// CreateDevices saves either all devices with their sensors or none. It returns the errors of
+// CreateDevices saves all devices with their sensors, or none. It returns the errors of
 // CreateDevice.
 func (s *Store) CreateDevices(ctx context.Context, acct relay.AccountID, devices []Known) error {
 	// If another account has the identifier, the statement changes no row but locks it, so that
@@ -203,8 +203,8 @@ func (s *Store) CreateDevices(ctx context.Context, acct relay.AccountID, devices
 	})
 }
 
-// ChangeDevice calls change with a device and saves the result, as ChangeDecoder does. change
-// must not change the identifier. It returns relay.KindInvalid if the device's new decoder is
+// ChangeDevice calls change with a device and saves the result, like ChangeDecoder. change must not
+// change the identifier. It returns relay.KindInvalid if the device's new decoder is
 // missing.
 func (s *Store) ChangeDevice(ctx context.Context, acct relay.AccountID, id string, change func(*Device) error) (Device, error) {
 	label := "device " + id
@@ -226,8 +226,8 @@ func (s *Store) ChangeDevice(ctx context.Context, acct relay.AccountID, id strin
 	})
 }
 
-// DeleteDevice deletes a device with its sensors, event markers and raw frames, and releases
-// its identifier. Batches in progress do not restore it.
+// DeleteDevice deletes a device with its sensors, event markers and raw frames, and releases its
+// identifier. Batches in progress do not restore it.
 func (s *Store) DeleteDevice(ctx context.Context, acct relay.AccountID, id string) error {
 	label := "device " + id
 	return s.write(ctx, label, versionOf(acct), func(ctx context.Context, tx *db.Tx) error {
@@ -246,8 +246,8 @@ func (s *Store) DeleteDevice(ctx context.Context, acct relay.AccountID, id strin
 	})
 }
 
-// lockDevice locks a device, so that it cannot be deleted before the transaction ends. It
-// returns relay.KindNotFound if there is no such device.
+// lockDevice locks a device, so that it cannot be deleted before the transaction ends. It returns
+// relay.KindNotFound if there is no such device.
 func lockDevice(ctx context.Context, tx *db.Tx, acct relay.AccountID, id string) error {
 	_, err := db.Value[string](ctx, tx, "device "+id, "SELECT id FROM device WHERE account = $1 AND id = $2 {for update}", acct, id)
 	return err
@@ -270,7 +270,7 @@ func (s *Store) Devices(ctx context.Context, acct relay.AccountID) ([]Device, er
 	return db.List(ctx, s.db, "devices", query, db.Doc[Device], acct)
 }
 
-// DevicesByID returns the devices with these ids, in any order; it omits missing ones.
+// DevicesByID returns the devices with the given IDs, in any order. It omits missing ones.
 func (s *Store) DevicesByID(ctx context.Context, acct relay.AccountID, ids []string) ([]Device, error) {
 	const query = `
 		SELECT device.doc

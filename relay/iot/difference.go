@@ -10,11 +10,11 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Effect is how storing a reading again would change the stored readings.
+// Effect is the effect of storing a reading again.
 type Effect string
 
-// The effects. Stays is the effect on a reading that is stored with the frame's time but that
-// the frame no longer contains: it is not overwritten.
+// The effects. Stays is the effect on a stored reading with the frame's time that the frame no longer
+// contains: it is not overwritten.
 const (
 	Added     Effect = "added"
 	Changed   Effect = "changed"
@@ -22,16 +22,16 @@ const (
 	Stays     Effect = "stays"
 )
 
-// Difference compares one reading of a preview with the stored one.
+// Difference compares a reading of a preview with the stored reading.
 type Difference struct {
 	Effect Effect
 	Key    string
-	// SensorID is empty if the device would have to be created first.
+	// SensorID is empty if the device does not exist yet.
 	SensorID, SensorTypeID string
 	Time                   time.Time
-	Old, New               *Point // nil if there is none
-	// Latest reports that no newer reading of the sensor is stored: this one would become, or
-	// is, its latest value.
+	Old, New               *Point // nil without such a reading
+	// Latest reports whether no newer reading of the sensor is stored, so that this reading is or
+	// becomes its latest value.
 	Latest bool
 }
 
@@ -123,8 +123,8 @@ func (s *Service) history(ctx context.Context, acct relay.AccountID, device stri
 
 type timeRange struct{ start, end time.Time }
 
-// maxGap is the largest gap between two times of one range. Readings of frames further apart
-// are read separately, so that the preview of a few frames does not read a whole week.
+// maxGap is the largest gap between two times of one range. Readings of frames further apart are read
+// separately, so that the preview of a few frames does not read a week of readings.
 const maxGap = 10 * time.Minute
 
 func timeRanges(items []*workItem) []timeRange {
@@ -149,8 +149,8 @@ func timeRanges(items []*workItem) []timeRange {
 	return ranges
 }
 
-// compare lists the readings of a frame in their order, followed by the stored
-// readings of its time that it no longer contains.
+// compare lists the readings of a frame in their order, followed by the stored readings with the
+// frame's time that the frame no longer contains.
 func (h *history) compare(w *workItem) []Difference {
 	var differences []Difference
 	contained := make(map[pointID]bool, len(w.points))
@@ -158,12 +158,12 @@ func (h *history) compare(w *workItem) []Difference {
 		p := &w.points[i]
 		id := pointID{p.SensorID, p.Time.UnixNano()}
 		contained[id] = true
-		latest, known := h.latest[p.SensorID]
+		latest, exists := h.latest[p.SensorID]
 		var old *Point
 		if stored, ok := h.stored[id]; ok {
 			old = &stored
 		}
-		differences = append(differences, diffPoint(p, old, !known || !p.Time.Before(latest)))
+		differences = append(differences, diffPoint(p, old, !exists || !p.Time.Before(latest)))
 	}
 	for _, id := range h.byTime[w.time.UnixNano()] {
 		if contained[id] {
@@ -192,7 +192,7 @@ func diffPoint(p, old *Point, latest bool) Difference {
 	return d
 }
 
-// Changes reports whether any difference is not Unchanged.
+// Changes reports whether a difference is not Unchanged.
 func Changes(differences []Difference) bool {
 	return slices.ContainsFunc(differences, func(d Difference) bool { return d.Effect != Unchanged })
 }

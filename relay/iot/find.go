@@ -19,28 +19,28 @@ type DeviceOrder string
 
 // The orders of lists of devices.
 const (
-	// ByAccount lists devices by account and, within an account, by id.
+	// ByAccount lists devices by account and ID.
 	ByAccount DeviceOrder = "account"
-	// SilentFirst lists devices by the time of their last frame, the oldest first. Devices that
-	// have sent no frame come before all others.
+	// SilentFirst lists devices by the time of their last frame, oldest first. Devices without a
+	// frame come first.
 	SilentFirst DeviceOrder = "silent"
 )
 
-// DeviceFilter selects devices of one or all accounts; empty fields select all.
+// DeviceFilter selects devices of one or all accounts. Empty fields select all devices.
 type DeviceFilter struct {
 	Account relay.AccountID
-	// Text is a part of a device's identifier or name, in any case. All devices of the accounts
-	// in Named match, too.
+	// Text is a part of a device's identifier or name, in any case. All devices of the accounts in
+	// Named also match.
 	Text    string
 	Named   []relay.AccountID
-	Decoder string // the id of the device's decoder
+	Decoder string // ID of the device's decoder
 	Alarmed bool   // selects devices with a raised alarm
 	Order   DeviceOrder
-	Limit   int // of the page; 0 means 100
+	Limit   int // size of the page; 0 means 100
 	Cursor  string
 }
 
-// Ref names a device, or another record, of an account.
+// Ref identifies a device or another record of an account.
 type Ref struct {
 	Account relay.AccountID
 	ID      string
@@ -50,23 +50,23 @@ func (r Ref) compare(otherRef Ref) int {
 	return cmp.Or(cmp.Compare(r.Account, otherRef.Account), cmp.Compare(r.ID, otherRef.ID))
 }
 
-// FoundDevice is a device of a list, and its account.
+// FoundDevice is a listed device with its account.
 type FoundDevice struct {
 	Account relay.AccountID
 	Device
-	Alarms int // raised and not cleared
+	Alarms int // number of raised alarms
 }
 
-// maxRanked is the largest number of devices that one list may order by their silence.
+// maxRanked is the largest number of devices that a list may order by silence.
 const maxRanked = 200_000
 
 const scanChunk = 1000
 
-// FindDevices returns a page of devices with the time of their last frame, and the cursor of
-// the next page, empty on the last one.
+// FindDevices returns a page of devices with the time of their last frame. It also returns the cursor
+// of the next page, which is empty on the last page.
 //
-// It returns Invalid for a cursor of another list, and if more than maxRanked devices match
-// with the order SilentFirst.
+// It returns relay.KindInvalid for an invalid cursor, and if more than maxRanked devices match with the
+// order SilentFirst.
 func (s *Service) FindDevices(ctx context.Context, f DeviceFilter) ([]FoundDevice, string, error) {
 	f.Limit = cmp.Or(f.Limit, 100)
 	start, err := parsePosition(f.Cursor)
@@ -106,8 +106,8 @@ func (s *Service) FindDevices(ctx context.Context, f DeviceFilter) ([]FoundDevic
 	return found, cursor, nil
 }
 
-// scan returns the positions of up to limit devices that match and come after ref in the order of
-// account and id.
+// scan returns the positions of up to limit matching devices after ref, in the order of account and
+// ID.
 func (s *Service) scan(ctx context.Context, f *DeviceFilter, ref Ref, limit int) (positions []position, err error) {
 	text := strings.ToLower(strings.TrimSpace(f.Text))
 	identifier, _ := NormalizeIdentifier(f.Text)
@@ -136,8 +136,8 @@ func (s *Service) scan(ctx context.Context, f *DeviceFilter, ref Ref, limit int)
 	}
 }
 
-// scanSilent returns the positions of a page of the devices that match, the longest silent first.
-// If there is a next page, it also returns the first position of that page.
+// scanSilent returns the positions of a page of matching devices, longest silent first. If there is a
+// next page, it also returns the first position of that page.
 func (s *Service) scanSilent(ctx context.Context, f *DeviceFilter, start position) ([]position, error) {
 	positions, err := s.scan(ctx, f, Ref{}, maxRanked+1)
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *Service) scanSilent(ctx context.Context, f *DeviceFilter, start positio
 	return positions[:min(len(positions), f.Limit+1)], nil
 }
 
-// setHeard sets the times at which devices were heard last.
+// setHeard sets the times of the last frames of devices.
 func (s *Service) setHeard(ctx context.Context, positions []position) error {
 	ids := make(map[relay.AccountID][]string)
 	for _, p := range positions {
@@ -181,7 +181,7 @@ func (s *Service) setHeard(ctx context.Context, positions []position) error {
 	return nil
 }
 
-// position is the position of a device in a list; heard orders lists by silence.
+// position is the position of a device in a list. heard orders lists by silence.
 type position struct {
 	heard time.Time
 	Ref
@@ -200,7 +200,7 @@ func (p position) String() string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %d %s", heard, p.Account, p.ID))
 }
 
-// parsePosition reads a cursor. An empty cursor is the beginning of the list.
+// parsePosition parses a cursor. An empty cursor is the beginning of the list.
 func parsePosition(cursor string) (p position, err error) {
 	if cursor == "" {
 		return p, nil
@@ -227,16 +227,16 @@ func (s *Service) RaisedAlarms(ctx context.Context, acct relay.AccountID, id str
 	return devices[0].Alarms, err
 }
 
-// recordsAfter selects the records of an account, 0 for all accounts, that come after ref in
-// the order of account and id.
+// recordsAfter selects the records of an account, 0 for all accounts, after ref in the order of account
+// and ID.
 func recordsAfter(acct relay.AccountID, ref Ref) (conditions db.Where) {
 	conditions.AndSet("account = ?", acct)
 	conditions.And("(account, id) > (?, ?)", ref.Account, ref.ID)
 	return conditions
 }
 
-// ScanDevices returns up to limit devices of an account, 0 for all accounts, that come after
-// ref in the order of account and id. With alarmed, it omits devices without a raised alarm.
+// ScanDevices returns up to limit devices of an account, 0 for all accounts, after ref in the order of
+// account and ID. If alarmed is set, it omits devices without a raised alarm.
 func (s *Store) ScanDevices(ctx context.Context, acct relay.AccountID, ref Ref, alarmed bool, limit int) ([]FoundDevice, error) {
 	w := recordsAfter(acct, ref)
 	if alarmed {
@@ -246,16 +246,16 @@ func (s *Store) ScanDevices(ctx context.Context, acct relay.AccountID, ref Ref, 
 	return db.Page(ctx, s.db, "devices", "SELECT account, doc FROM device", &w, "account, id", limit, fields)
 }
 
-// ScanDecoders returns up to limit decoders of an account, 0 for all accounts, that come after
-// ref in the order of account and id.
+// ScanDecoders returns up to limit decoders of an account, 0 for all accounts, after ref in the order of
+// account and ID.
 func (s *Store) ScanDecoders(ctx context.Context, acct relay.AccountID, ref Ref, limit int) ([]FoundDecoder, error) {
 	w := recordsAfter(acct, ref)
 	fields := func(d *FoundDecoder) []any { return []any{&d.Account, db.JSON(&d.Decoder)} }
 	return db.Page(ctx, s.db, "decoders", "SELECT account, doc FROM decoder", &w, "account, id", limit, fields)
 }
 
-// devicesWithAlarms has a subquery for each device. With a join, PostgreSQL reads all raised
-// alarms first if it estimates that there are none.
+// devicesWithAlarms has a subquery for each device. With a join, PostgreSQL would first read all raised
+// alarms if it estimates that there are none.
 const devicesWithAlarms = `
 	SELECT batch.n, device.account, device.doc, (
 		SELECT count(*)
@@ -266,15 +266,15 @@ const devicesWithAlarms = `
 	FROM batch
 	JOIN device ON device.account = batch.account AND device.id = batch.id`
 
-// DevicesWithAlarms loads devices and the numbers of their raised alarms. The device of a ref
-// that does not exist has no ID.
+// DevicesWithAlarms loads devices and the numbers of their raised alarms. The result for a missing
+// device has no ID.
 func (s *Store) DevicesWithAlarms(ctx context.Context, refs []Ref) ([]FoundDevice, error) {
 	rows := db.BatchOf("account, id", refs, func(r *Ref) []any { return []any{r.Account, r.ID} })
 	fields := func(d *FoundDevice) []any { return []any{&d.Account, db.JSON(&d.Device), &d.Alarms} }
 	return db.Numbered(ctx, s.db, "devices", devicesWithAlarms, len(refs), fields, rows)
 }
 
-// DeviceCount is the number of devices of an account, and the number of silent devices among them.
+// DeviceCount has the number of devices of an account and the number of silent devices among them.
 type DeviceCount struct{ Devices, Silent int }
 
 // CountDevices counts the devices of each account. A device is silent if it was neither heard nor

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// accountBatch has the cached records of an account for one batch. The limits and the location
-// of new devices are loaded when a frame creates a device.
+// accountBatch has the cached records of an account for one batch. The limits and the location of new
+// devices are loaded when a frame creates a device.
 type accountBatch struct {
 	acct         relay.AccountID
 	cache        *accountCache
@@ -21,7 +21,7 @@ type accountBatch struct {
 	location     string
 }
 
-// identify finds the device of every frame, and creates missing devices.
+// identify finds the device of each frame and creates missing devices.
 func (s *Service) identify(ctx context.Context, b *batch) error {
 	for acct, group := range b.groups {
 		ab := &accountBatch{acct: acct, cache: s.accounts.account(acct)}
@@ -60,8 +60,8 @@ func (s *Service) identify(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// load loads the devices of a group that are not in the cache, in one query. It reports whether
-// the cache lacked any.
+// load loads the devices of a group that are not in the cache, in one query. It reports whether any
+// device was not in the cache.
 func (s *Service) load(ctx context.Context, ab *accountBatch, group []*workItem) (uncached bool, err error) {
 	missing := make(map[string]bool)
 	var identifiers []string
@@ -103,7 +103,7 @@ func (s *Service) assignDecoder(ctx context.Context, ab *accountBatch, w *workIt
 		return err
 	}
 	d, err := s.store.ChangeDevice(ctx, ab.acct, w.device.Device.ID, func(d *Device) error {
-		if d.DecoderID == "" { // else it was changed meanwhile
+		if d.DecoderID == "" { // otherwise it has just been changed
 			d.DecoderID, d.UpdatedAt = w.DecoderID, s.options.Now().UTC()
 		}
 		return nil
@@ -122,8 +122,8 @@ func (s *Service) assignDecoder(ctx context.Context, ab *accountBatch, w *workIt
 	return nil
 }
 
-// namedDecoder returns the decoder that the webhook named, or nil. It refuses the frame if the
-// decoder does not exist.
+// namedDecoder returns the decoder named by the webhook, or nil. It refuses the frame if the decoder
+// does not exist.
 func (s *Service) namedDecoder(ctx context.Context, ab *accountBatch, w *workItem) (*compiled, error) {
 	c, missing, err := s.decoder(ctx, ab, w.DecoderID)
 	if missing {
@@ -132,8 +132,8 @@ func (s *Service) namedDecoder(ctx context.Context, ab *accountBatch, w *workIte
 	return c, err
 }
 
-// createDevice creates the device of a frame, or finds the one that another gateway has
-// created. It refuses the frame if the device cannot be created.
+// createDevice creates the device of a frame, or finds the device if another gateway has created it. It
+// refuses the frame if the device cannot be created.
 func (s *Service) createDevice(ctx context.Context, ab *accountBatch, w *workItem) error {
 	known, c, refusal, err := s.planDevice(ctx, ab, w, 0, 0)
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *Service) createDevice(ctx context.Context, ab *accountBatch, w *workIte
 		return nil
 	}
 	identifier := w.Frame.Identifier
-	// If the device exists already, it may be deleted before it is loaded.
+	// A device that already exists may be deleted before it is loaded.
 	for range 3 {
 		err = s.store.CreateDevice(ctx, ab.acct, known.Device, known.Sensors)
 		if err == nil {
@@ -165,9 +165,9 @@ func (s *Service) createDevice(ctx context.Context, ab *accountBatch, w *workIte
 	return nil
 }
 
-// planDevice returns the device that a frame creates, with its sensors and decoder, or the
-// reason why the frame cannot create one. devices and series are the numbers that are planned
-// already; they count toward the limits.
+// planDevice returns the device that a frame creates, with its sensors and decoder, or the reason why
+// the frame cannot create a device. devices and series are the numbers of already planned ones. They
+// count toward the limits.
 func (s *Service) planDevice(ctx context.Context, ab *accountBatch, w *workItem, devices, series int) (known Known, c *compiled, refusal string, err error) {
 	if err := s.loadLimits(ctx, ab); err != nil {
 		return known, nil, "", err
@@ -198,7 +198,7 @@ func (s *Service) planDevice(ctx context.Context, ab *accountBatch, w *workItem,
 	return known, c, refusal, nil
 }
 
-// addDevice adds a new device to the cache, and subtracts it from the limits.
+// addDevice adds a new device to the cache and subtracts it from the limits.
 func (ab *accountBatch) addDevice(known Known, c *compiled) *cachedDevice {
 	ab.devicesLeft--
 	ab.seriesLeft -= len(known.Sensors)
@@ -207,7 +207,7 @@ func (ab *accountBatch) addDevice(known Known, c *compiled) *cachedDevice {
 	return cd
 }
 
-// loadLimits loads the limits and the location for new devices, once per batch.
+// loadLimits loads the limits and the location of new devices, once per batch.
 func (s *Service) loadLimits(ctx context.Context, ab *accountBatch) error {
 	if ab.limitsLoaded {
 		return nil
@@ -232,7 +232,7 @@ func (s *Service) loadLimits(ctx context.Context, ab *accountBatch) error {
 	return nil
 }
 
-// sensorsFor returns new sensors for the keys that a decoder maps and that have no sensor yet.
+// sensorsFor returns new sensors for the keys that a decoder maps and that have no sensor in existing.
 func (s *Service) sensorsFor(d Device, c *compiled, existing map[string]*Sensor) []Sensor {
 	if c == nil {
 		return nil
@@ -251,23 +251,23 @@ func (s *Service) sensorsFor(d Device, c *compiled, existing map[string]*Sensor)
 	return sensors
 }
 
-// createdAtOnce is the number of devices that one transaction creates. With a transaction for
-// each device, a fleet of new devices would wait for a sync of the disk per device.
-const createdAtOnce = 100
+// devicesPerTransaction is the number of devices that one transaction creates. With a transaction for
+// each device, a fleet of new devices would wait for one sync of the disk per device.
+const devicesPerTransaction = 100
 
-// createDevices creates the devices of a group's frames, several in one transaction. It skips
-// devices that cannot be created: createDevice refuses their frames, or finds the devices.
+// createDevices creates the devices of a group's frames, several in one transaction. It skips devices
+// that cannot be created: createDevice then refuses their frames or finds the devices.
 func (s *Service) createDevices(ctx context.Context, ab *accountBatch, group []*workItem) error {
 	// 1. Select the first frame of each unknown device. If that frame cannot create the device,
 	// identify creates the device for a later frame of the batch.
-	seen := make(map[string]bool)
+	selected := make(map[string]bool)
 	var newFrames []*workItem
 	for _, w := range group {
 		id := w.Frame.Identifier
-		if !w.open() || seen[id] || ab.cache.device(id) != nil {
+		if !w.open() || selected[id] || ab.cache.device(id) != nil {
 			continue
 		}
-		seen[id] = true
+		selected[id] = true
 		if createsDevice(w.Frame.Kind) {
 			newFrames = append(newFrames, w)
 		}
@@ -277,33 +277,33 @@ func (s *Service) createDevices(ctx context.Context, ab *accountBatch, group []*
 	}
 
 	// 2. Plan the devices, up to the limits of the account.
-	var fleet []Known
+	var planned []Known
 	decoders := make(map[string]*compiled) // by identifier
 	series := 0
 	for _, w := range newFrames {
-		known, c, refusal, err := s.planDevice(ctx, ab, w, len(fleet), series)
+		known, c, refusal, err := s.planDevice(ctx, ab, w, len(planned), series)
 		if err != nil {
 			return err
 		}
 		if refusal == "" {
 			series += len(known.Sensors)
 			decoders[known.Device.Identifier] = c
-			fleet = append(fleet, known)
+			planned = append(planned, known)
 		}
 	}
 
-	// 3. Create them in the order of their identifiers, so that gateways that create the same
+	// 3. Create the devices in the order of their identifiers, so that gateways that create the same
 	// devices do not deadlock.
-	slices.SortFunc(fleet, func(a, b Known) int { return cmp.Compare(a.Device.Identifier, b.Device.Identifier) })
-	for part := range slices.Chunk(fleet, createdAtOnce) {
-		err := s.store.CreateDevices(ctx, ab.acct, part)
+	slices.SortFunc(planned, func(a, b Known) int { return cmp.Compare(a.Device.Identifier, b.Device.Identifier) })
+	for chunk := range slices.Chunk(planned, devicesPerTransaction) {
+		err := s.store.CreateDevices(ctx, ab.acct, chunk)
 		if relay.KindOf(err) == relay.KindConflict {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("iot: create %d devices: %w", len(part), s.retryIfGone(ab.acct, err))
+			return fmt.Errorf("iot: create %d devices: %w", len(chunk), s.retryIfGone(ab.acct, err))
 		}
-		for _, known := range part {
+		for _, known := range chunk {
 			ab.addDevice(known, decoders[known.Device.Identifier])
 		}
 	}

@@ -17,52 +17,52 @@ import (
 
 // Arrival is a received frame.
 type Arrival struct {
-	// Record is the id of the event that brought the frame, with the suffix .n if its post has
+	// Record is the ID of the event that contains the frame, with the suffix .n if its post has
 	// several frames. Processing the same record again has the same result.
 	Record string
-	// Post is the same for the frames of one post, which are consecutive; empty for the only
+	// Post is the same for the frames of one post, which are consecutive. It is empty for the only
 	// frame of a post.
 	Post      string
 	Account   relay.AccountID
-	DecoderID string // from the webhook's decoder_id; may be empty
-	// ReceivedAt is the time of frames that have no time of their own. It differs between the
-	// frames of one post.
+	DecoderID string // decoder_id of the webhook; may be empty
+	// ReceivedAt is the time of frames without a time of their own. It differs between the frames
+	// of one post.
 	ReceivedAt time.Time
 	Frame      decoders.Frame
-	Trace      tracing.Parent // the span of the frame's processing; may be empty
-	// NoDefer means that the frame is never deferred, however long its decoder takes, because
-	// it delays no frames of other accounts.
+	Trace      tracing.Parent // span of the frame's processing; may be empty
+	// NoDefer means that the frame is never deferred, however long its decoder takes, because it
+	// delays no frames of other accounts.
 	NoDefer bool
 	// NoRules means that rules do not evaluate the frame, because it is replayed.
 	NoRules bool
-	// WaitForEarlier waits until earlier batches are processed, because rules evaluate the
-	// frames of a device in order; nil if no earlier batch is in progress.
+	// WaitForEarlier waits until earlier batches are processed, because rules evaluate the frames
+	// of a device in order. It is nil if no earlier batch is in progress.
 	WaitForEarlier func(ctx context.Context) error
 }
 
 // Outcome is the result of processing an Arrival.
 type Outcome struct {
-	// Refused is the reason why no readings were stored; empty on success. Radio data may have
+	// Refused is the reason why no readings were stored, or empty on success. Radio data may have
 	// been stored.
 	Refused string
-	// Provisional reports that a concurrent frame may change the outcome: an
-	// acknowledgement can arrive before its device's first uplink.
+	// Provisional reports whether a concurrent frame may change the outcome: an acknowledgement
+	// can arrive before the first uplink of its device.
 	Provisional bool
-	// Deferred reports that the frame was not decoded, because the decoding time of the
-	// batch was used up or the last call of its codec exceeded a limit: it must be
-	// processed again with NoDefer.
+	// Deferred reports whether the frame was not decoded, because the decoding time of the batch
+	// was used up or the last call of its codec exceeded a limit. The frame must then be processed
+	// again with NoDefer.
 	Deferred bool
-	// Notes lists the parts of an accepted frame that were not used: values and times that could
-	// not be read. It also has the codec's warnings and the reason why a frame has no readings.
+	// Notes lists the unused parts of an accepted frame: values and times that could not be read.
+	// It also has the codec's warnings and the reason why a frame has no readings.
 	Notes    decoders.Notes
 	DeviceID string
-	// Duplicate is set if an earlier record, Repeats, brought the same frame.
+	// Duplicate reports whether an earlier record, Repeats, contained the same frame.
 	Duplicate bool
 	Repeats   string
-	// Lost lists the values of the frame that were not stored, with reasons: refused by the
-	// store, beyond a limit, or not a finite number.
+	// Lost lists the values of the frame that were not stored, with reasons: refused by the store,
+	// beyond a limit, or not a finite number.
 	Lost []string
-	// Points are the readings that were stored.
+	// Points are the stored readings.
 	Points []Point
 }
 
@@ -72,8 +72,8 @@ const (
 	newestSample = 24 * time.Hour
 )
 
-// SampleTime returns the time of a frame: the device's time or else the network's time, if it is
-// plausible, or else the time of receipt. The notes name the times that could not be used.
+// SampleTime returns the time of a frame: the device's time if it is plausible, else the network's time
+// if it is plausible, else the time of receipt. The notes name the times that could not be used.
 func SampleTime(f *decoders.Frame, received time.Time) (sampleTime time.Time, notes decoders.Notes) {
 	sampleTime = received.UTC()
 	used := "the time of receipt is used"
@@ -107,11 +107,11 @@ func Plausible(t, received time.Time) bool {
 	return t.After(received.Add(-oldestSample)) && t.Before(received.Add(newestSample))
 }
 
-// Ingest processes a batch of frames and returns the outcome of each. It is idempotent: it
-// stores no readings of duplicates, and the points of a record that is processed again
-// overwrite themselves. It normalizes the frames of arrivals in place.
+// Ingest processes a batch of frames and returns the outcome of each frame. It is idempotent: it stores
+// no readings of duplicates, and the points of a record that is processed again overwrite the earlier
+// ones. It normalizes the frames of arrivals in place.
 //
-// After an error, mostly of relay.KindUnavailable, the whole batch must be processed again.
+// After an error, usually relay.KindUnavailable, the whole batch must be processed again.
 func (s *Service) Ingest(ctx context.Context, arrivals []Arrival) ([]Outcome, error) {
 	b := newBatch(arrivals)
 	for _, step := range [...]func(context.Context, *batch) error{
@@ -128,7 +128,7 @@ func (s *Service) Ingest(ctx context.Context, arrivals []Arrival) ([]Outcome, er
 	return outcomes, nil
 }
 
-// batch has the frames of one call of Ingest, in order and by account.
+// batch has the frames of a call of Ingest, in order and by account.
 type batch struct {
 	frames   []*workItem
 	groups   map[relay.AccountID][]*workItem
@@ -136,15 +136,15 @@ type batch struct {
 	types    map[string]SensorType       // nil until a text is decoded
 }
 
-// workItem is a frame in process.
+// workItem is a frame in processing.
 type workItem struct {
 	*Arrival
 	outcome     Outcome
 	device      *cachedDevice
-	time        time.Time // of its readings
+	time        time.Time // time of the readings
 	points      []Point
 	radio       *RadioData
-	firstRecord string       // the record that brought the frame first, if known
+	firstRecord string       // record that first contained the frame, if known
 	merged      *MergedFrame // the data of all posts about the frame; nil if they were not merged
 	unmapped    []string     // keys that the decoder does not map
 	// limitReason is set if the device lacks sensors because of the series limit.
@@ -170,7 +170,7 @@ func (w *workItem) refuse(format string, args ...any) {
 	w.outcome.Refused = fmt.Sprintf(format, args...)
 }
 
-// recordLost records a point that the store refuses, and removes it from the stored points.
+// recordLost records a point that the store refuses and removes it from the stored points.
 func (w *workItem) recordLost(p Point, reason string) {
 	w.outcome.Lost = append(w.outcome.Lost, p.Key+": "+reason)
 	w.outcome.Points = slices.DeleteFunc(w.outcome.Points, func(q Point) bool {
@@ -217,14 +217,14 @@ func boundedDedup(f *decoders.Frame) string {
 	return f.DedupID
 }
 
-// claim claims the frames. It marks a frame as a duplicate if an earlier record brought it.
+// claim claims the frames. It marks a frame as a duplicate if an earlier record contained it.
 func (s *Service) claim(ctx context.Context, b *batch) error {
 	return b.markDuplicates(func(frames []Seen) (records []string, err error) {
 		ok, err := s.optional.call(ctx, func() (err error) {
 			records, err = s.cache.Claim(ctx, frames, s.options.DedupWindow)
 			return err
 		})
-		if !ok { // without a cache all frames are new
+		if !ok { // without the cache all frames are new
 			records = records[:0]
 			for i := range frames {
 				records = append(records, frames[i].Record)
@@ -234,8 +234,8 @@ func (s *Service) claim(ctx context.Context, b *batch) error {
 	})
 }
 
-// markDuplicates marks the frames that another record brought first. firstRecords returns the
-// record that first brought each frame.
+// markDuplicates marks the frames that another record contained first. firstRecords returns the first
+// record of each frame.
 func (b *batch) markDuplicates(firstRecords func([]Seen) ([]string, error)) error {
 	frames, items := make([]Seen, 0, len(b.frames)), make([]*workItem, 0, len(b.frames))
 	for _, w := range b.frames {
@@ -267,16 +267,16 @@ func (a *Arrival) seen() Seen {
 	return s
 }
 
-// Repeats reports whether an arrival is the same frame as another arrival of its device.
+// Repeats reports whether an arrival has the same frame as another arrival of its device.
 func (a *Arrival) Repeats(otherArrival *Arrival) bool {
 	seen, otherSeen := a.seen(), otherArrival.seen()
 	return a.Frame.DedupID != "" && seen.Dedup == otherSeen.Dedup && seen.Near(otherSeen.At)
 }
 
-// save writes to the reading store, and then updates the cache of latest values.
+// save writes to the reading store and then updates the cache of latest values.
 func (s *Service) save(ctx context.Context, b *batch) error {
-	// 1. Collect the points and the radio data, and the frame of each. Frames that could not be
-	// decoded have radio data, too.
+	// 1. Collect the points and the radio data, with their frames. Frames that could not be decoded
+	// also have radio data.
 	var readings Readings
 	var pointFrames, radioFrames []*workItem
 	for _, w := range b.frames {
@@ -292,7 +292,7 @@ func (s *Service) save(ctx context.Context, b *batch) error {
 		w.outcome.Points = w.points
 	}
 
-	// 2. Write them, and remove the points that the store refuses.
+	// 2. Write the readings and remove the points that the store refuses.
 	if len(readings.Points)+len(readings.Radio) > 0 {
 		refused, err := s.readings.Write(ctx, readings)
 		if err != nil {
@@ -308,7 +308,7 @@ func (s *Service) save(ctx context.Context, b *batch) error {
 		}
 	}
 
-	// 3. Cache the stored points as the latest values, and the time each device was last heard.
+	// 3. Cache the latest values and the time of each device's last frame.
 	var latest []Point
 	for _, w := range b.frames {
 		latest = append(latest, w.outcome.Points...)

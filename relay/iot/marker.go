@@ -9,22 +9,22 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Marker is an event of a device that a user recorded.
+// Marker is a user's record of an event at a device.
 type Marker struct {
 	ID        string    `json:"id"` // chosen by the caller
 	Comment   string    `json:"comment"`
-	CreatedAt time.Time `json:"created_at"` // when it happened
+	CreatedAt time.Time `json:"created_at"` // time of the event
 }
 
 // MaxMarkers is the largest number of event markers that a device may have.
 const MaxMarkers = 10_000
 
-// AddMarker saves an event marker and reports whether it is new. A stored marker with the same
-// id gets the new comment, and the new time unless CreatedAt is zero. A new marker without a
-// time gets the present time.
+// AddMarker saves an event marker and reports whether it is new. A stored marker with the same ID gets
+// the new comment, and the new time unless CreatedAt is zero. A new marker without a time gets the
+// current time.
 //
-// It returns Invalid if a field is missing or the device has MaxMarkers, and
-// NotFound if the account has no such device.
+// It returns relay.KindInvalid if a field is missing or invalid or the device has MaxMarkers, and
+// relay.KindNotFound if the account has no such device.
 func (s *Service) AddMarker(ctx context.Context, acct relay.AccountID, deviceID string, m Marker) (saved Marker, created bool, err error) {
 	p := relay.Problems{}
 	p.Require("event_marker_id", m.ID)
@@ -52,7 +52,7 @@ func (s *Service) Markers(ctx context.Context, acct relay.AccountID, deviceID st
 	return s.store.Markers(ctx, acct, deviceID)
 }
 
-// PutMarker saves an event marker of a device as AddMarker describes, and returns it. It returns
+// PutMarker saves an event marker of a device like AddMarker and returns the saved marker. It returns
 // relay.KindNotFound if there is no such device, and relay.KindInvalid if the device has
 // MaxMarkers.
 func (s *Store) PutMarker(ctx context.Context, acct relay.AccountID, deviceID string, m Marker, now time.Time) (saved Marker, created bool, err error) {

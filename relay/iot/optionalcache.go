@@ -9,39 +9,39 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// latestFresh and heardFresh are the times for which cached values are valid after they were
-// read from the reading store. In a failover or a restart from an old snapshot, Redis loses
-// acknowledged writes without an error: values may be outdated for these times.
+// latestFresh and heardFresh are the times for which cached values are valid after they were read from
+// the reading store. In a failover or a restart from an old snapshot, Redis loses acknowledged writes
+// without an error, so that values may be outdated for these times.
 const (
 	latestFresh = time.Minute
 	heardFresh  = time.Hour
 )
 
-// latestKept is the largest age of cached values that are used while the reading store is down.
-const latestKept = 24 * time.Hour
+// latestFallback is the largest age of cached values that are used while the reading store is down.
+const latestFallback = 24 * time.Hour
 
 // cachePause is the time for which the cache is not called after a failure, so that frames and
 // requests do not wait for the timeout of each call.
 const cachePause = 5 * time.Second
 
-// optionalCache calls the cache. It logs errors instead of returning them: without the cache,
-// frames are processed, and duplicates overwrite themselves.
+// optionalCache calls the cache. It logs errors instead of returning them. Without the cache, frames
+// are processed and duplicates overwrite themselves.
 //
-// A cache that missed changes has outdated values. This gateway does not use values that were
-// filled before the last missed change; other gateways may use them until latestFresh or
-// heardFresh has passed.
+// A cache that missed changes has outdated values. This gateway does not use values that were filled
+// before the last missed change. Other gateways may use them until latestFresh or heardFresh has
+// passed.
 type optionalCache struct {
-	cache Cache
-	now   func() time.Time
-	log   *slog.Logger
+	cache  Cache
+	now    func() time.Time
+	logger *slog.Logger
 
-	mu      sync.Mutex
-	retryAt time.Time // the cache is not called before this time
-	missed  time.Time // when the last change failed
+	mu       sync.Mutex
+	retryAt  time.Time // the cache is not called before this time
+	missedAt time.Time // time of the last failed change
 }
 
-// call calls do, which calls the cache, and reports whether it succeeded. It only returns the
-// error of the context.
+// call calls do, which calls the cache, and reports whether do succeeded. It returns only the error of
+// the context.
 func (c *optionalCache) call(ctx context.Context, do func() error) (bool, error) {
 	c.mu.Lock()
 	pausing := c.now().Before(c.retryAt)
@@ -55,88 +55,88 @@ func (c *optionalCache) call(ctx context.Context, do func() error) (bool, error)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := c.now(); !now.Before(c.retryAt) { // else a concurrent call has failed, too
+	if now := c.now(); !now.Before(c.retryAt) { // otherwise a concurrent call has also failed
 		c.retryAt = now.Add(cachePause)
-		c.log.WarnContext(ctx, "cache unavailable; frames and readings are processed without it", "error", err)
+		c.logger.WarnContext(ctx, "cache unavailable; frames and readings are processed without it", "error", err)
 	}
 	return false, nil
 }
 
-// change calls do, which changes cached values, as call does. It records a failure, because a
-// failure leaves outdated values.
+// change calls do like call. do changes cached values. A failure is recorded, because it leaves
+// outdated values.
 func (c *optionalCache) change(ctx context.Context, do func() error) error {
 	ok, err := c.call(ctx, do)
 	if !ok {
 		c.mu.Lock()
-		c.missed = c.now()
+		c.missedAt = c.now()
 		c.mu.Unlock()
 	}
 	return err
 }
 
-// fresh reports whether values filled at a time are still valid.
+// fresh reports whether values filled at the time filled are still valid.
 func (c *optionalCache) fresh(filled time.Time, maxAge time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return filled.After(c.missed) && c.now().Sub(filled) < maxAge
+	return filled.After(c.missedAt) && c.now().Sub(filled) < maxAge
 }
 
-// Cache stores data whose loss is harmless: lost values are read from the reading store again,
+// Cache stores data that may be lost without harm: lost values are read from the reading store again,
 // and repeated frames overwrite themselves. It may be emptied at any time.
 type Cache interface {
-	// Claim claims frames for the time ttl. It returns for each frame the record that claimed it
-	// first: the frame's own record if the frame is new. It replaces a claim of the same key
+	// Claim claims frames for the time ttl. It returns for each frame the record that first claimed
+	// it, which is the frame's own record if the frame is new. It replaces a claim with the same key
 	// whose frame is not Near.
 	Claim(ctx context.Context, frames []Seen, ttl time.Duration) ([]string, error)
-	// Claimed returns for each frame the record that claimed it, empty for none. It claims
+	// Claimed returns for each frame the record that claimed it, or an empty text. It claims
 	// nothing.
 	Claimed(ctx context.Context, frames []Seen, ttl time.Duration) ([]string, error)
 
-	// MergeParts merges each part atomically with the stored parts of the same frame, and returns
-	// the merged frames. Of two receptions by one gateway it uses the stronger, of two positions
-	// the later. Parts are stored for the time ttl. Merging a part again changes nothing.
+	// MergeParts merges each part atomically with the stored parts of the same frame and returns the
+	// merged frames. Of two receptions by one gateway it uses the stronger one, of two positions the
+	// later one. Parts are stored for the time ttl. Merging a part again changes nothing.
 	MergeParts(ctx context.Context, acct relay.AccountID, parts []FramePart, ttl time.Duration) ([]MergedFrame, error)
 
-	// SetHeard stores when devices were heard last, by account and device id. It ignores times
-	// that are earlier than the stored ones.
+	// SetHeard stores the times of the last frames of devices, by account and device ID. It ignores
+	// times that are earlier than the stored ones.
 	SetHeard(ctx context.Context, heard map[relay.AccountID]map[string]time.Time) error
-	// FillHeard does the same for devices of an account with times that were read from the
-	// reading store at asOf. The zero time means that the device was never heard.
+	// FillHeard stores times like SetHeard, for devices of an account. The times were read from the
+	// reading store at asOf. The zero time means that the device has sent no frame.
 	FillHeard(ctx context.Context, acct relay.AccountID, heard map[string]time.Time, asOf time.Time) error
-	// Heard returns when devices were heard last, by device id. It omits devices that are not in
-	// the cache.
+	// Heard returns the times of the last frames of devices, by device ID. It omits devices that are
+	// not in the cache.
 	Heard(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]Heard, error)
 
-	// SetLatest stores points, except those that are older than the cached point of the sensor.
+	// SetLatest stores points, except points older than the cached point of the sensor.
 	SetLatest(ctx context.Context, points []Point) error
-	// FillLatest does the same with the newest points of a device, as read from the reading store
-	// at asOf.
+	// FillLatest stores points like SetLatest: the newest points of a device, read from the reading
+	// store at asOf.
 	FillLatest(ctx context.Context, acct relay.AccountID, deviceID string, points []Point, asOf time.Time) error
-	// Latest returns a device's newest cached point per sensor, in order of sensor id, without
-	// key and identifier, and the time asOf of the last FillLatest, zero for none. The cache has
-	// all points that were stored until then.
+	// Latest returns the newest cached point of each sensor of a device, in order of sensor ID, without
+	// key and identifier. filled is the time asOf of the last FillLatest, or zero. The cache has all
+	// points that were stored until then.
 	Latest(ctx context.Context, acct relay.AccountID, deviceID string) (points []Point, filled time.Time, err error)
 
 	// ForgetDevice deletes the cached data of a device.
 	ForgetDevice(ctx context.Context, acct relay.AccountID, deviceID string) error
 }
 
-// Heard is the time of a device's last frame, zero for none, and the time asOf of its last
+// Heard has the time of a device's last frame, or zero, and the time asOf of its last
 // FillHeard.
 type Heard struct {
 	At, Filled time.Time
 }
 
-// Seen identifies a frame for the duplicate check: its device, its deduplication
-// key, and the journal record that brought it.
+// Seen identifies a frame for the duplicate check by its device, its deduplication key, and its
+// journal record.
 type Seen struct {
 	Account relay.AccountID
 	Device  string
 	Dedup   string
 	Record  string
-	Span    time.Duration // see decoders.Frame.DedupSpan; 0 for none
-	At      time.Time     // of the frame; zero without a Span
+	Span    time.Duration // decoders.Frame.DedupSpan; 0 for none
+	At      time.Time     // time of the frame; zero without a Span
 }
 
-// Near reports whether a frame with the same key and the time t is the same frame.
+// Near reports whether a frame with the same key at the time t is the same frame.
 func (s Seen) Near(t time.Time) bool { return s.Span == 0 || s.At.Sub(t).Abs() <= s.Span }

@@ -9,18 +9,18 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Ownership is a devEUI or MAC address that an account has claimed, with the account's device.
+// Ownership is a devEUI or MAC address claimed by an account, with the account's device.
 type Ownership struct {
 	Identifier string          `json:"identifier"`
 	Account    relay.AccountID `json:"account"`
 	DeviceID   string          `json:"device_id"`
 }
 
-// Ownerships returns a page of the ownerships of all accounts whose identifier begins with
-// prefix, by identifier, and the cursor of the next page, empty on the last one. The prefix may
-// be in any case and contain colons, hyphens and blanks.
+// Ownerships returns a page of the ownerships of all accounts with identifiers that begin with prefix,
+// by identifier. It also returns the cursor of the next page, which is empty on the last page. The
+// prefix may be in any case and contain colons, hyphens and blanks.
 //
-// It returns Invalid for a prefix or a cursor that is not hexadecimal.
+// It returns relay.KindInvalid for a prefix or a cursor that is not hexadecimal.
 func (s *Service) Ownerships(ctx context.Context, prefix, cursor string, limit int) ([]Ownership, string, error) {
 	limit = cmp.Or(limit, 100)
 	prefix = strings.ToLower(strings.NewReplacer(":", "", "-", "", " ", "").Replace(prefix))
@@ -39,12 +39,12 @@ func (s *Service) Ownerships(ctx context.Context, prefix, cursor string, limit i
 
 func isHex(text string) bool { return strings.Trim(text, "0123456789abcdef") == "" }
 
-// ReleaseOwnership deletes the claim of an identifier. The next account that sends a frame with
-// the identifier, or creates a device with it, claims it. The device of the former holder and
-// its readings stay, and it gets further frames of its account, but these do not claim the
-// identifier again.
+// ReleaseOwnership deletes the claim of an identifier. The next account that sends a frame with the
+// identifier or creates a device with it claims it. The device of the former owner and its readings
+// stay. The device still gets the frames of its account, but these frames do not claim the identifier
+// again.
 //
-// It returns NotFound if no account has claimed the identifier.
+// It returns relay.KindNotFound if no account has claimed the identifier.
 func (s *Service) ReleaseOwnership(ctx context.Context, identifier string) (Ownership, error) {
 	identifier, _ = NormalizeIdentifier(identifier)
 	return s.store.ReleaseOwnership(ctx, identifier)
@@ -52,9 +52,9 @@ func (s *Service) ReleaseOwnership(ctx context.Context, identifier string) (Owne
 
 func ownershipFields(o *Ownership) []any { return []any{&o.Identifier, &o.Account, &o.DeviceID} }
 
-// Ownerships lists up to limit ownerships of all accounts whose identifier begins with prefix and
-// comes after cursor, by identifier. Identifiers have only hexadecimal digits, which come
-// before "g" in every collation.
+// Ownerships lists up to limit ownerships of all accounts with identifiers that begin with prefix and
+// come after cursor, by identifier. Identifiers have only hexadecimal digits, which come before "g" in
+// each collation.
 func (s *Store) Ownerships(ctx context.Context, prefix, cursor string, limit int) ([]Ownership, error) {
 	const query = `
 		SELECT device_claim.identifier, device_claim.account, device.id
@@ -68,8 +68,8 @@ func (s *Store) Ownerships(ctx context.Context, prefix, cursor string, limit int
 	return db.List(ctx, s.db, "claims", query, ownershipFields, prefix, prefix+"g", cursor, limit)
 }
 
-// ReleaseOwnership deletes the ownership of an identifier and returns it; its device stays. It
-// returns relay.KindNotFound if there is none.
+// ReleaseOwnership deletes the ownership of an identifier and returns it. The device stays. It returns
+// relay.KindNotFound if there is no such ownership.
 func (s *Store) ReleaseOwnership(ctx context.Context, identifier string) (Ownership, error) {
 	const query = `
 		SELECT device_claim.identifier, device_claim.account, device.id

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Preview computes the changes that ingesting frames again would make, and stores nothing.
-// Frames must be passed in the order of their arrival. Not safe for concurrent use.
+// Preview computes the changes that ingesting frames again would make, and stores nothing. Frames must
+// be passed in the order of their arrival. Not safe for concurrent use.
 type Preview struct {
 	s *Service
 	// seenByKey holds the frames of the preview by deduplication key, one for each span.
@@ -20,18 +20,18 @@ type Preview struct {
 // PreviewedFrame is the expected result of ingesting a frame, compared with the
 // stored readings.
 type PreviewedFrame struct {
-	// Outcome is the outcome that Ingest would return. Its Points have no sensor and no
-	// device if the device would have to be created first.
+	// Outcome is the outcome that Ingest would return. Its Points have no sensor and no device if
+	// the device does not exist yet.
 	Outcome
 	Identifier string
 	Kind       decoders.FrameKind
-	Time       time.Time // of the readings; zero for a frame that is not decoded
-	// Device sent the frame. It has no ID if Ingest would create it, and no identifier if
+	Time       time.Time // time of the readings; zero for a frame that is not decoded
+	// Device is the device of the frame. It has no ID if Ingest would create it, and no identifier if
 	// there is no device.
 	Device   Device
-	Decoder  Decoder // of the device
+	Decoder  Decoder // decoder of the device
 	Readings []Difference
-	Stored   *Stored // for rules; nil if rules would not evaluate the frame
+	Stored   *Stored // the frame for rules; nil if rules would not evaluate it
 }
 
 // NewPreview returns an empty preview.
@@ -72,8 +72,8 @@ func (p *Preview) Frames(ctx context.Context, arrivals []Arrival) ([]PreviewedFr
 	return previews, p.s.differences(ctx, b, previews)
 }
 
-// markDuplicates marks duplicates as claim does, and claims nothing: it marks a frame that
-// another record has claimed, or that came earlier in this preview.
+// markDuplicates marks duplicates like claim, but claims nothing. A frame is a duplicate if another
+// record has claimed it or if it was in an earlier arrival of this preview.
 func (p *Preview) markDuplicates(ctx context.Context, b *batch) error {
 	return b.markDuplicates(func(frames []Seen) ([]string, error) {
 		records, err := p.s.cache.Claimed(ctx, frames, p.s.options.DedupWindow)
@@ -93,7 +93,7 @@ func (p *Preview) markDuplicates(ctx context.Context, b *batch) error {
 	})
 }
 
-// identify finds the device of every frame, or the one that Ingest would create.
+// identify finds the device of each frame, or makes the device that Ingest would create.
 func (p *Preview) identify(ctx context.Context, b *batch) error {
 	devices := p.s.newProvisionalDevices()
 	for acct, group := range b.groups {
@@ -120,11 +120,11 @@ func (p *Preview) identify(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// provisionalDevices finds the devices of frames, or those that Ingest would create, and
-// creates none.
+// provisionalDevices finds the devices of frames, or makes the devices that Ingest would create,
+// without saving them.
 type provisionalDevices struct {
 	s       *Service
-	fitted  map[*cachedDevice]*cachedDevice // see fit
+	fitted  map[*cachedDevice]*cachedDevice // results of fit
 	created map[string]*cachedDevice        // devices that do not exist yet, by decoder and identifier
 }
 
@@ -132,7 +132,7 @@ func (s *Service) newProvisionalDevices() *provisionalDevices {
 	return &provisionalDevices{s: s, fitted: make(map[*cachedDevice]*cachedDevice), created: make(map[string]*cachedDevice)}
 }
 
-// device returns the frame's device, or the one that Ingest would create.
+// device returns the frame's device, or the device that Ingest would create.
 func (pd *provisionalDevices) device(ctx context.Context, ab *accountBatch, w *workItem) (*cachedDevice, error) {
 	id := w.Frame.Identifier
 	cd := ab.cache.device(id)
@@ -161,7 +161,7 @@ func (pd *provisionalDevices) device(ctx context.Context, ab *accountBatch, w *w
 	return device, nil
 }
 
-// fit returns a device with the sensors that fitSensors would give it.
+// fit returns a device with the sensors that it would have after fitSensors.
 func (pd *provisionalDevices) fit(ctx context.Context, acct relay.AccountID, cd *cachedDevice) (*cachedDevice, error) {
 	if cd.decoder == nil {
 		return cd, nil
@@ -173,7 +173,7 @@ func (pd *provisionalDevices) fit(ctx context.Context, acct relay.AccountID, cd 
 	missing := pd.s.sensorsFor(cd.Device, cd.decoder, sensors)
 	fitted := &cachedDevice{Device: cd.Device, decoder: cd.decoder, params: cd.params}
 	fitted.sensors.Store(&sensors)
-	if cd.Device.ID != "" || cd.decoder.ID != "" { // else the trial of a source, without a store
+	if cd.Device.ID != "" || cd.decoder.ID != "" { // otherwise a source is tried without a store
 		room, err := pd.s.roomForSensors(ctx, acct, len(missing))
 		if err != nil {
 			return nil, err
@@ -183,7 +183,7 @@ func (pd *provisionalDevices) fit(ctx context.Context, acct relay.AccountID, cd 
 			missing = nil
 		}
 	}
-	// Select the sensors that the decoder maps, with the types to which it maps them.
+	// Select the mapped sensors, with the types of the mapping.
 	mapped := make(map[string]*Sensor, len(cd.decoder.Sensors))
 	for _, m := range cd.decoder.Sensors {
 		if sensor := sensors[m.Key]; sensor != nil {
@@ -194,7 +194,7 @@ func (pd *provisionalDevices) fit(ctx context.Context, acct relay.AccountID, cd 
 	}
 	for i := range missing {
 		if cd.Device.ID == "" {
-			missing[i].ID = "" // it derives from the id of the device
+			missing[i].ID = "" // a sensor's ID derives from the device's ID
 		}
 		mapped[missing[i].Key] = &missing[i]
 	}

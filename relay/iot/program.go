@@ -11,38 +11,38 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// A program is suspended after maxOverruns consecutive calls that exceeded a limit of
-// time or memory, or once such calls took maxOverrunTime in total.
+// A program is suspended after maxOverruns consecutive calls that exceeded a limit of time or memory,
+// or after consecutive calls of this kind took maxOverrunTime in total.
 const (
 	maxOverruns    = 5
 	maxOverrunTime = time.Second
 )
 
-// suspension is the time for which a suspended program is not run. The call after that decides
-// whether the program is suspended again.
+// suspension is the time for which a suspended program is not run. The next call decides whether the
+// program is suspended again.
 const suspension = 10 * time.Minute
 
-// slowCall is the average time of a call at which a program is slow: its frames wait for frames
-// of other accounts.
+// slowCall is the average time of a call from which a program is slow: its frames wait for frames of
+// other accounts.
 const slowCall = 20 * time.Millisecond
 
-// program is a compiled codec of a decoder with its run-time statistics. It is replaced only
-// when the decoder's codec, source or payload format changes.
+// program is a compiled codec of a decoder with its run-time statistics. It is replaced only when the
+// decoder's codec, source or payload format changes.
 type program struct {
 	codecName, source string
 	rawPayload        bool
 	codec             decoders.Decoder
-	lastUsed          time.Time // by a batch; guarded by programs.mu
+	lastUsed          time.Time // last use by a batch; guarded by programs.mu
 
 	mu          sync.Mutex
-	mean        time.Duration // moving average of a call
-	overruns    int           // consecutive
-	overrunTime time.Duration // of consecutive overruns
+	mean        time.Duration // moving average of the time of a call
+	overruns    int           // number of consecutive overruns
+	overrunTime time.Duration // total time of consecutive overruns
 	resumesAt   time.Time     // end of the last suspension; zero after a successful call
 	hasRun      bool
 }
 
-// suspensionReason returns why the program is suspended, "" if it is not.
+// suspensionReason returns the reason why the program is suspended, or "".
 func (p *program) suspensionReason(now time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,16 +52,16 @@ func (p *program) suspensionReason(now time.Time) string {
 	return fmt.Sprintf("is suspended until %s, or until its source is changed: it exceeded its limits %d times in succession", p.resumesAt.UTC().Format(time.RFC3339), p.overruns)
 }
 
-// stats returns the moving average of the time of a call, and the number of consecutive calls
-// up to the last that exceeded a limit.
+// stats returns the moving average of the time of a call, and the number of consecutive calls that
+// exceeded a limit, up to the last call.
 func (p *program) stats() (mean time.Duration, overruns int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.mean, p.overruns
 }
 
-// recordCall records the duration of a call and reports whether it suspends the
-// program. An overrun that started before a suspension does not extend it.
+// recordCall records the duration of a call and reports whether it suspends the program. An overrun
+// that started before a suspension does not extend it.
 func (p *program) recordCall(now time.Time, took time.Duration, overrun bool) (suspends bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,8 +96,8 @@ type programs struct {
 	byDecoder map[string]*program
 }
 
-// reuse returns the existing program of a decoder if its codec, source and payload format are
-// the same. Otherwise it stores and returns newProgram, which may be nil.
+// reuse returns the existing program of a decoder if its codec, source and payload format are the
+// same. Otherwise it stores and returns newProgram, which may be nil.
 func (ps *programs) reuse(d Decoder, newProgram *program, now time.Time) *program {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -113,7 +113,7 @@ func (ps *programs) reuse(d Decoder, newProgram *program, now time.Time) *progra
 }
 
 // sweep removes programs that no batch has used for longer than a suspension, except suspended
-// ones.
+// programs.
 func (ps *programs) sweep(now time.Time) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -124,7 +124,7 @@ func (ps *programs) sweep(now time.Time) {
 	})
 }
 
-// program returns the existing program of a decoder, or compiles it.
+// program returns the existing program of a decoder or compiles it.
 func (s *Service) program(ps *programs, d Decoder) (*program, error) {
 	if p := ps.reuse(d, nil, s.options.Now()); p != nil {
 		return p, nil
@@ -138,11 +138,11 @@ func (s *Service) program(ps *programs, d Decoder) (*program, error) {
 
 // Codecs counts the suspensions of codecs of all accounts.
 type Codecs struct {
-	Suspended   int   // now
-	Suspensions int64 // since the start
+	Suspended   int   // number of suspended codecs
+	Suspensions int64 // number of suspensions since the start
 }
 
-// Codecs returns the counts of suspended codecs.
+// Codecs returns the counts of suspended codecs and of suspensions.
 func (s *Service) Codecs() Codecs {
 	now, codecs := s.options.Now(), Codecs{Suspensions: s.suspensions.Load()}
 	s.accounts.mu.Lock()
@@ -159,10 +159,10 @@ func (s *Service) Codecs() Codecs {
 	return codecs
 }
 
-// runProgram decodes a frame and returns the time that the codec took. If the codec takes
-// batches, it also decodes those of the following frames that have the same program, until the
-// budget is used up. It sets the field decoded of each. An error means that the codec could
-// not be run.
+// runProgram decodes a frame and returns the time that the codec took. If the codec decodes batches, it
+// also decodes the following frames with the same program, until the budget is used up. runProgram
+// sets the field decoded of each decoded frame. An error means that the codec could not be
+// run.
 func (s *Service) runProgram(ctx context.Context, w *workItem, following []*workItem, budget time.Duration) (took time.Duration, err error) {
 	program := w.device.decoder.program
 	batchDecoder, ok := program.codec.(decoders.BatchDecoder)
@@ -175,9 +175,9 @@ func (s *Service) runProgram(ctx context.Context, w *workItem, following []*work
 	}
 	group := []*workItem{w}
 	frames := []*decoders.Frame{w.decoderInput()}
-	for _, next := range following {
-		if next.device.decoder.program == program && next.NoDefer == w.NoDefer && next.decoded == nil {
-			group, frames = append(group, next), append(frames, next.decoderInput())
+	for _, candidate := range following {
+		if candidate.device.decoder.program == program && candidate.NoDefer == w.NoDefer && candidate.decoded == nil {
+			group, frames = append(group, candidate), append(frames, candidate.decoderInput())
 		}
 	}
 	decoded, err := batchDecoder.DecodeBatch(ctx, int64(w.Account), frames, budget)
@@ -203,9 +203,9 @@ func (s *Service) recordCall(w *workItem) {
 	}
 }
 
-// Limits on the decoding time of one batch. After accountTime, frames of an account wait for
-// frames of other accounts. After batchTime in total, waiting frames are deferred. A running
-// call is not interrupted.
+// Limits of the decoding time of a batch. After accountTime, frames of an account wait for frames of
+// other accounts. After batchTime in total, waiting frames are deferred. A running call is not
+// interrupted.
 const (
 	accountTime = 100 * time.Millisecond
 	batchTime   = time.Second
@@ -214,21 +214,21 @@ const (
 // scheduler shares the decoding time of one batch among accounts and devices.
 type scheduler struct {
 	spent     map[relay.AccountID]time.Duration
-	total     time.Duration // of all accounts
+	total     time.Duration // decoding time of all accounts
 	queues    []*accountQueue
 	byAccount map[relay.AccountID]*accountQueue
 }
 
-// accountQueue holds the waiting frames of an account by device. Devices take turns: each
-// device's first frame comes before any device's second.
+// accountQueue has the waiting frames of an account by device. Devices take turns: the first frame of
+// each device comes before the second frame of any device.
 type accountQueue struct {
 	acct    relay.AccountID
 	devices [][]*workItem
 	index   map[*cachedDevice]int
 }
 
-// enqueue queues a frame if its codec is slow or the time of its account or of the batch is
-// used up, and reports whether it did.
+// enqueue queues a frame and returns true if its codec is slow, or if the time of its account or of the
+// batch is used up.
 func (s *scheduler) enqueue(w *workItem) bool {
 	if mean, _ := w.device.decoder.program.stats(); mean < slowCall && s.spent[w.Account] < accountTime && s.total < batchTime {
 		return false
@@ -250,7 +250,7 @@ func (s *scheduler) enqueue(w *workItem) bool {
 	return true
 }
 
-// budget returns the time after which frames of the account must wait; 0 means no limit.
+// budget returns the time after which frames of the account must wait. 0 means no limit.
 func (s *scheduler) budget(w *workItem) time.Duration {
 	if w.NoDefer {
 		return 0
@@ -258,9 +258,9 @@ func (s *scheduler) budget(w *workItem) time.Duration {
 	return max(time.Nanosecond, min(accountTime-s.spent[w.Account], batchTime-s.total))
 }
 
-// next removes and returns the next frame. It selects the account that has used the least time,
-// and of this account the device that has waited longest. It returns nil if no frame waits.
-func (s *scheduler) next() *workItem {
+// dequeue removes and returns the next frame. It selects the account that has used the least time, and
+// of this account the device that has waited longest. It returns nil if no frame waits.
+func (s *scheduler) dequeue() *workItem {
 	if len(s.queues) == 0 {
 		return nil
 	}

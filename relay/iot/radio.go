@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// radioDataOf returns the radio data of a frame, nil for none: all data of an uplink or a status,
-// and the position of a location.
+// radioDataOf returns the radio data of a frame, or nil: all data of an uplink or a status, and the
+// position of a location.
 func radioDataOf(w *workItem) *RadioData {
 	f := &w.Frame
 	switch {
@@ -48,8 +48,8 @@ func (w *workItem) newRadioData(t time.Time) *RadioData {
 	return &RadioData{Account: w.Account, DeviceID: w.device.Device.ID, Identifier: w.device.Device.Identifier, Time: t}
 }
 
-// setReceptions sets the number of gateways that received the frame, and RSSI and SNR of the
-// best one.
+// setReceptions sets the number of gateways that received the frame, and the RSSI and SNR of the best
+// gateway.
 func (u *RadioData) setReceptions(gateways []decoders.Gateway) {
 	if n := len(gateways); n > 0 {
 		u.Gateways = new(int64(n))
@@ -74,17 +74,17 @@ func (u *RadioData) orNil() *RadioData {
 	return u
 }
 
-// heard returns when the network received the frame, if that time is plausible and not later
-// than the gateway's receipt, else the time of the gateway's receipt.
-func (w *workItem) heard() time.Time {
-	heardAt := w.Frame.NetworkTime
-	if !Plausible(heardAt, w.ReceivedAt) || heardAt.After(w.ReceivedAt) {
-		heardAt = w.ReceivedAt
+// heardAt returns the network's time of receipt if it is plausible and not later than the gateway's
+// time of receipt, else the gateway's time of receipt.
+func (w *workItem) heardAt() time.Time {
+	networkTime := w.Frame.NetworkTime
+	if !Plausible(networkTime, w.ReceivedAt) || networkTime.After(w.ReceivedAt) {
+		networkTime = w.ReceivedAt
 	}
-	return heardAt.UTC()
+	return networkTime.UTC()
 }
 
-// lastHeard returns when the devices of a batch were heard last, by account and device id.
+// lastHeard returns the times of the last frames of a batch's devices, by account and device ID.
 func lastHeard(b *batch) map[relay.AccountID]map[string]time.Time {
 	heardByAccount := make(map[relay.AccountID]map[string]time.Time)
 	for acct, group := range b.groups {
@@ -93,7 +93,7 @@ func lastHeard(b *batch) map[relay.AccountID]map[string]time.Time {
 			if w.device == nil || w.outcome.Duplicate || w.Frame.Simulated || !FromDevice(w.Frame.Kind) {
 				continue
 			}
-			if id, t := w.device.Device.ID, w.heard(); t.After(heard[id]) {
+			if id, t := w.device.Device.ID, w.heardAt(); t.After(heard[id]) {
 				heard[id] = t
 			}
 		}
@@ -107,12 +107,12 @@ func lastHeard(b *batch) map[relay.AccountID]map[string]time.Time {
 // FromDevice reports whether the device itself sends frames of this kind.
 func FromDevice(k decoders.FrameKind) bool { return createsDevice(k) || k == decoders.Ack }
 
-// RadioDetail returns how much radio data of frames is stored.
+// RadioDetail returns the detail of the stored radio data.
 func (s *Service) RadioDetail() RadioDetail { return s.options.Radio }
 
-// Radio returns battery, signal and position from the last frames of devices, by device id. It
-// omits devices without radio data of the last year. It returns relay.KindUnavailable if the
-// reading store is unavailable.
+// Radio returns battery, signal and position from the last frames of devices, by device ID. It omits
+// devices without radio data in the last year. It returns relay.KindUnavailable if the reading store
+// is unavailable.
 func (s *Service) Radio(ctx context.Context, acct relay.AccountID, ids []string) (map[string]RadioData, error) {
 	radio, err := s.readings.Radio(ctx, acct, ids, s.options.Now().Add(-radioWindow))
 	if err != nil {
@@ -121,14 +121,14 @@ func (s *Service) Radio(ctx context.Context, acct relay.AccountID, ids []string)
 	return radio, nil
 }
 
-// Radio data is read of the last RadioFrames frames of a device within radioWindow, because
-// devices do not report the battery with every frame.
+// Radio data is read from the last RadioFrames frames of a device within radioWindow, because devices
+// do not report the battery in each frame.
 const (
 	radioWindow = 366 * 24 * time.Hour
 	RadioFrames = 20
 )
 
-// Complete sets the values that u lacks to those of an earlier uplink. Its time does not change.
+// Complete sets the missing values of u to those of an earlier uplink. The time of u does not change.
 func (u *RadioData) Complete(earlier RadioData) {
 	if u.DeviceID == "" {
 		*u = earlier
@@ -148,7 +148,7 @@ func (u *RadioData) Complete(earlier RadioData) {
 // FramePart is the data of one post about a frame that several posts describe.
 type FramePart struct {
 	Device, Dedup string
-	// At is the time with which the frame is stored; zero for a post that only supplements the
+	// At is the time with which the frame is stored. It is zero for a post that only supplements the
 	// frame.
 	At       time.Time
 	Gateways []decoders.Gateway
@@ -162,8 +162,8 @@ type MergedFrame struct {
 	Position *decoders.Position
 }
 
-// receptions returns the gateways that received the frame. A gateway without an id counts only
-// if no gateway has an id: a later post of the network names all gateways, including this one.
+// receptions returns the gateways that received the frame. A gateway without an ID counts only if no
+// gateway has an ID: a later post of the network names all gateways, including this one.
 func (m *MergedFrame) receptions() []decoders.Gateway {
 	named := slices.DeleteFunc(slices.Clone(m.Gateways), func(g decoders.Gateway) bool { return g.ID == "" })
 	if len(named) > 0 {
@@ -172,14 +172,14 @@ func (m *MergedFrame) receptions() []decoders.Gateway {
 	return m.Gateways
 }
 
-// merges reports whether a post is merged with other posts about the same frame. Duplicates are
-// merged, too.
+// merges reports whether a post is merged with other posts about the same frame. Duplicates are also
+// merged.
 func (w *workItem) merges() bool {
 	f := &w.Frame
 	return w.outcome.Refused == "" && f.DedupID != "" && (f.Supplement || f.Extensible) && !f.Simulated
 }
 
-// mergeParts merges the data of posts about the same frame. They may arrive in any order.
+// mergeParts merges the data of posts about the same frame. The posts may arrive in any order.
 func (s *Service) mergeParts(ctx context.Context, b *batch) error {
 	for acct, group := range b.groups {
 		var parts []FramePart
@@ -219,10 +219,10 @@ func (s *Service) mergeParts(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// supplement returns the radio data that a post adds to a frame, or nil. It has the frame's
-// time. If that time is unknown, because the frame has not arrived or the cache has lost it,
-// the data of a post without the payload has the post's own time, which networks set to the
-// frame's time; a post with the payload is stored as the frame itself.
+// supplement returns the radio data that a post adds to a frame, or nil. The radio data has the frame's
+// time. The time is unknown if the frame has not arrived or the cache has lost it. Then the data of a
+// post without a payload has the time of the post, which networks set to the frame's time, and a post
+// with a payload is stored as the frame itself.
 func (w *workItem) supplement() *RadioData {
 	frame := MergedFrame{Gateways: w.Frame.Gateways, Position: w.Frame.Position}
 	if w.merged != nil {

@@ -14,34 +14,34 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// RawFrame is a logged frame of a device whose frame logging is on.
+// RawFrame is a logged frame of a device with frame logging.
 type RawFrame struct {
-	ID         string    `json:"id"` // the journal record that brought the frame
+	ID         string    `json:"id"` // journal record of the frame
 	DeviceID   string    `json:"device_id"`
 	ReceivedAt time.Time `json:"received_at"`
-	Time       time.Time `json:"time,omitzero"` // see SampleTime; zero in frames that earlier versions logged
+	Time       time.Time `json:"time,omitzero"` // result of SampleTime; zero in frames logged by earlier versions
 	Sender     string    `json:"sender"`
 	Kind       string    `json:"kind"` // a decoders.FrameKind
 	FCnt       *int64    `json:"f_cnt,omitempty"`
 	FPort      *int64    `json:"f_port,omitempty"`
 	Payload    string    `json:"payload,omitempty"` // hex
 	Encrypted  bool      `json:"encrypted,omitempty"`
-	// Object and Samples are the values that the sender decoded; samples have times.
+	// Object and Samples are the values decoded by the sender. Samples have times.
 	Object        json.RawMessage `json:"object,omitempty"`
 	Samples       json.RawMessage `json:"samples,omitempty"`
-	BesidePayload bool            `json:"beside_payload,omitempty"` // see decoders.Frame
-	// Truncated reports that the payload or the decoded values are omitted because
-	// they are too long or cannot be encoded as JSON.
+	BesidePayload bool            `json:"beside_payload,omitempty"` // decoders.Frame.BesidePayload
+	// Truncated reports whether the payload or the decoded values are omitted because they are too
+	// long or cannot be encoded as JSON.
 	Truncated bool     `json:"truncated,omitempty"`
 	RSSI      *float64 `json:"rssi,omitempty"` // dBm, of the best gateway
 	SNR       *float64 `json:"snr,omitempty"`  // dB, of the best gateway
 	Gateways  int      `json:"gateways,omitempty"`
-	Refused   string   `json:"refused,omitempty"` // why no readings were stored
+	Refused   string   `json:"refused,omitempty"` // reason why no readings were stored
 	Note      string   `json:"note,omitempty"`
 }
 
-// MaxFrames is the largest number of raw frames that are stored of a device. FrameRetention is
-// the time for which they are stored.
+// MaxFrames is the largest number of raw frames that are stored for a device. FrameRetention is the
+// time for which they are stored.
 const (
 	MaxFrames      = 100
 	FrameRetention = 7 * 24 * time.Hour
@@ -62,8 +62,8 @@ func (s *Service) Frames(ctx context.Context, acct relay.AccountID, deviceID str
 	return s.store.Frames(ctx, acct, deviceID, s.options.Now().Add(-FrameRetention))
 }
 
-// logFrames saves the raw frames of devices whose frame logging is on, with their outcome.
-// Processing a record again replaces its frames.
+// logFrames saves the raw frames of devices with frame logging, with their outcome. Processing a record
+// again replaces its frames.
 func (s *Service) logFrames(ctx context.Context, b *batch) error {
 	framesByAccount := make(map[relay.AccountID][]RawFrame)
 	for _, w := range b.frames {
@@ -79,7 +79,7 @@ func (s *Service) logFrames(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// rawFrame returns the frame as it is logged. It omits values beyond the limits.
+// rawFrame returns the frame for the log. It omits values beyond the limits.
 func (w *workItem) rawFrame() RawFrame {
 	f := &w.Frame
 	r := RawFrame{
@@ -135,7 +135,7 @@ type sample struct {
 	Time  time.Time `json:"time,omitzero"`
 }
 
-// Arrival converts the raw frame to a received frame; ok is false if the raw frame is incomplete.
+// Arrival converts the raw frame to a received frame. ok is false if the raw frame is incomplete.
 func (r RawFrame) Arrival(acct relay.AccountID) (a Arrival, ok bool) {
 	if r.Truncated {
 		return a, false
@@ -173,8 +173,8 @@ func (r RawFrame) Arrival(acct relay.AccountID) (a Arrival, ok bool) {
 	return Arrival{Record: r.ID, Account: acct, ReceivedAt: r.ReceivedAt, Frame: f}, true
 }
 
-// KeepFrames saves raw frames of devices, and deletes frames of these devices beyond MaxFrames
-// and FrameRetention. It replaces frames with the same id, and ignores frames of deleted
+// KeepFrames saves raw frames of devices and deletes frames of these devices beyond MaxFrames and
+// FrameRetention. It replaces frames with the same ID and ignores frames of deleted
 // devices.
 func (s *Store) KeepFrames(ctx context.Context, acct relay.AccountID, frames []RawFrame) error {
 	if len(frames) == 0 {
@@ -196,8 +196,8 @@ func (s *Store) KeepFrames(ctx context.Context, acct relay.AccountID, frames []R
 		    doc = excluded.doc`
 	// surplus selects the frames beyond MaxFrames and the frames beyond the retention. The
 	// retention is relative to the newest frame of the device, so that a replay does not restore
-	// deleted frames. Frames that were received at the same time as the oldest remaining frame
-	// remain, too; Frames has a limit.
+	// deleted frames. Frames received at the same time as the oldest remaining frame also remain,
+	// because Frames has a limit.
 	const surplus = `
 		WITH edge AS MATERIALIZED (
 			SELECT batch.account, batch.device, {greatest}(
@@ -215,7 +215,7 @@ func (s *Store) KeepFrames(ctx context.Context, acct relay.AccountID, frames []R
 		FROM edge
 		JOIN raw_frame AS f ON f.account = edge.account AND f.device = edge.device AND f.received < edge.oldest`
 
-	// Save the last version of each frame, and lock each device once.
+	// Save the last version of each frame and lock each device once.
 	byDevice := func(a, b RawFrame) int { return cmp.Compare(a.DeviceID, b.DeviceID) }
 	frames = db.LastOfEach(frames, func(a, b RawFrame) int { return cmp.Or(byDevice(a, b), cmp.Compare(a.ID, b.ID)) })
 	rows := db.BatchOf("account, device, id, received, doc", frames, func(f *RawFrame) []any {
@@ -243,7 +243,7 @@ type frameKey struct {
 
 func (k *frameKey) fields() []any { return []any{&k.account, &k.device, &k.id} }
 
-// deleteFrames deletes the frames whose keys a query returns, and counts them.
+// deleteFrames deletes the frames with the keys returned by a query, and counts them.
 func deleteFrames(ctx context.Context, tx *db.Tx, query string, args ...any) (int, error) {
 	keys, err := db.List(ctx, tx, "raw frames", query, (*frameKey).fields, args...)
 	if err != nil {
@@ -255,7 +255,7 @@ func deleteFrames(ctx context.Context, tx *db.Tx, query string, args ...any) (in
 	return len(keys), tx.Run(ctx, "raw frames", statement, db.BatchOf("account, device, id", keys, (*frameKey).fields))
 }
 
-// Frames lists the stored raw frames of a device that were received since a time, newest
+// Frames lists the stored raw frames of a device that were received at since or later, newest
 // first.
 func (s *Store) Frames(ctx context.Context, acct relay.AccountID, deviceID string, since time.Time) ([]RawFrame, error) {
 	const query = `
@@ -269,8 +269,8 @@ func (s *Store) Frames(ctx context.Context, acct relay.AccountID, deviceID strin
 	return db.List(ctx, s.db, "raw frames of "+deviceID, query, db.Doc[RawFrame], acct, deviceID, db.Nanos(since), MaxFrames)
 }
 
-// sweepAtOnce is the largest number of frames that one transaction of Sweep deletes.
-const sweepAtOnce = 1000
+// maxSwept is the largest number of frames that one transaction of Sweep deletes.
+const maxSwept = 1000
 
 // Sweep deletes the raw frames of all devices that are older than FrameRetention.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
@@ -280,7 +280,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 		WHERE received < $1
 		ORDER BY received
 		LIMIT $2 {skip locked}`
-	return s.db.Repeat(ctx, "raw frames", sweepAtOnce, func(ctx context.Context, tx *db.Tx) (int, error) {
-		return deleteFrames(ctx, tx, expired, db.Nanos(now.Add(-FrameRetention)), sweepAtOnce)
+	return s.db.Repeat(ctx, "raw frames", maxSwept, func(ctx context.Context, tx *db.Tx) (int, error) {
+		return deleteFrames(ctx, tx, expired, db.Nanos(now.Add(-FrameRetention)), maxSwept)
 	})
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Point is one reading of one sensor, as it is stored. A point with the same account, sensor and
-// time overwrites it.
+// Point is a stored reading of a sensor. A point overwrites an earlier point with the same account,
+// sensor and time.
 //
 // In InfluxDB it is a point of the measurement named after the sensor type,
 // with the tags account, device_id, identifier, sensor_id and key and one
 // field: value (float) or text (string).
 type Point struct {
 	Account    relay.AccountID
-	Type       string // the sensor type's id
+	Type       string // ID of the sensor type
 	DeviceID   string
 	Identifier string
 	SensorID   string
@@ -30,7 +30,7 @@ type Point struct {
 	IsText     bool
 }
 
-// RadioData is the stored radio data of a frame; absent values are nil.
+// RadioData is the stored radio data of a frame. Missing values are nil.
 //
 // In InfluxDB it is a point of the measurement uplink with the tags account,
 // device_id and identifier.
@@ -45,17 +45,17 @@ type RadioData struct {
 	SNR        *float64 // dB, of the best gateway
 	Gateways   *int64
 	Battery    *float64 // percent
-	Margin     *float64 // dB, of the last downlink
-	Latitude   *float64 // degrees, where the network found the device
+	Margin     *float64 // dB, margin of the last downlink
+	Latitude   *float64 // degrees, as located by the network
 	Longitude  *float64 // degrees
-	// Frame means that this is the radio data of an uplink, not the data of another post about
-	// an uplink, of a status or of a location.
+	// Frame means that the radio data belongs to an uplink, not to another post about an uplink, a
+	// status or a location.
 	Frame bool
-	Name  string // of the device, with a Frame
+	Name  string // name of the device; only with Frame
 }
 
-// RadioDetail selects the radio data that the reading store gets. Rules and raw frames get all
-// radio data in any case.
+// RadioDetail selects the radio data that is stored. Rules and raw frames always get all radio
+// data.
 type RadioDetail string
 
 // The details; "" is RadioFull.
@@ -66,7 +66,7 @@ const (
 	RadioOff   RadioDetail = "off"
 )
 
-// reduce returns the part of the radio data of a frame that is stored; nil for nothing.
+// reduce returns the part of the radio data of a frame that is stored, or nil.
 func (d RadioDetail) reduce(u *RadioData) *RadioData {
 	switch {
 	case u == nil || d == RadioOff:
@@ -86,26 +86,26 @@ type Readings struct {
 	Radio  []RadioData
 }
 
-// Refused is a point or radio data that a store refuses for good, and the reason.
+// Refused is a point or radio data that a store refuses permanently, with the reason.
 type Refused struct {
 	// Point is an index into Readings.Points, or -1. Radio is an index into Readings.Radio, or -1.
 	Point, Radio int
 	Reason       string
 }
 
-// Query selects readings of one device. From and To are inclusive and may be
-// zero. Limit is at most MaxReadings; 0 means MaxReadings.
+// Query selects readings of one device. From and To are inclusive and may be zero. Limit is at most
+// MaxReadings; 0 means MaxReadings.
 type Query struct {
 	Account  relay.AccountID
 	DeviceID string
-	// Types are the sensor types (measurements) that the device's sensors have.
+	// Types are the sensor types (measurements) of the device's sensors.
 	Types    []string
 	From, To time.Time
 	Limit    int
 }
 
-// Invalid returns why stores refuse a point, or an empty string: it has no sensor type, its
-// value is not finite, or its time is not in the years 1678 to 2261.
+// Invalid returns the reason why stores refuse a point, or "": it has no sensor type, its value is not
+// finite, or its time is not in the years 1678 to 2261.
 func (p *Point) Invalid() string {
 	switch {
 	case p.Type == "":
@@ -116,8 +116,8 @@ func (p *Point) Invalid() string {
 	return invalidTime(p.Time)
 }
 
-// Invalid returns why stores refuse radio data, or an empty string: a value is not finite, or
-// the time is not in the years 1678 to 2261.
+// Invalid returns the reason why stores refuse radio data, or "": a value is not finite, or the time is
+// not in the years 1678 to 2261.
 func (u *RadioData) Invalid() string {
 	for _, v := range []*float64{u.RSSI, u.SNR, u.Battery, u.Margin, u.Latitude, u.Longitude} {
 		if !finiteOrNil(v) {
@@ -131,7 +131,7 @@ func finiteOrNil(v *float64) bool {
 	return v == nil || !math.IsNaN(*v) && !math.IsInf(*v, 0)
 }
 
-// invalidTime checks that nanoseconds since 1970 fit into 64 bits.
+// invalidTime returns a reason if the nanoseconds of t since 1970 do not fit into 64 bits, or "".
 func invalidTime(t time.Time) string {
 	if year := t.UTC().Year(); year < 1678 || year > 2261 {
 		return "the time is outside the years 1678 to 2261"
@@ -143,32 +143,32 @@ func invalidTime(t time.Time) string {
 // implementations pass the test suite of package iottest.
 type ReadingStore interface {
 	// Write stores readings. It returns the points and the radio data that the store refuses, and
-	// stores all other readings. After an error, the same readings may be written again.
+	// stores the other readings. After an error, the same readings may be written again.
 	Write(ctx context.Context, r Readings) ([]Refused, error)
 
-	// Readings returns a device's points, newest first; at the same time in
-	// order of sensor id.
+	// Readings returns a device's points, newest first, and in order of sensor ID at the same
+	// time.
 	Readings(ctx context.Context, q Query) ([]Point, error)
 
-	// Aggregate returns the non-empty buckets of a device's numbers, computed by
-	// the store: oldest first, at the same time in order of sensor id and type.
+	// Aggregate returns the non-empty buckets of a device's numbers, computed by the store: oldest
+	// first, and in order of sensor ID and type at the same time.
 	Aggregate(ctx context.Context, q AggregateQuery) ([]Bucket, error)
 
-	// Forget deletes the points of sensors, of any type, that are older than Expired.Before.
-	// Other writes may come between its steps. It may delete the same points again.
+	// Forget deletes the points of sensors, of any type, that are older than Expired.Before. Other
+	// writes may run between its steps. It may delete the same points again.
 	Forget(ctx context.Context, acct relay.AccountID, old []Expired) error
 
-	// Latest returns the newest point of each of a device's sensors, in order of sensor id. If a
-	// sensor has points of several types at that time, Latest may return all of them. types are
-	// the types that the device's points may have.
+	// Latest returns the newest point of each of a device's sensors, in order of sensor ID. If a
+	// sensor has points of several types at that time, Latest may return all of them. types are the
+	// possible types of the device's points.
 	Latest(ctx context.Context, acct relay.AccountID, deviceID string, types []string) ([]Point, error)
 
 	// LastStored returns the time of each device's newest point or uplink, by device id. It
 	// omits devices without points and uplinks.
 	LastStored(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]time.Time, error)
 
-	// Radio returns the newest radio data of each device since a time, by device id. Values that
-	// the newest frame lacks come from earlier frames of the last RadioFrames
+	// Radio returns the newest radio data of each device since a time, by device ID. Missing values
+	// of the newest frame come from earlier frames of the last RadioFrames
 	// (RadioData.Complete). It omits
 	// devices without radio data.
 	Radio(ctx context.Context, acct relay.AccountID, deviceIDs []string, since time.Time) (map[string]RadioData, error)
@@ -177,10 +177,10 @@ type ReadingStore interface {
 	Ping(ctx context.Context) error
 }
 
-// TimeFormat is the format of times in queries and answers, in UTC.
+// TimeFormat is the format of times in queries and responses, in UTC.
 const TimeFormat = time.DateTime
 
-// ReadingRow is a reading as the API lists it.
+// ReadingRow is a reading in the format of the API.
 type ReadingRow struct {
 	SensorID      string   `json:"sensor_id"`
 	DeviceID      string   `json:"device_id"`
@@ -196,7 +196,7 @@ type ReadingRow struct {
 // Updated is the response to a post of readings.
 type Updated struct {
 	Sensors []ReadingRow `json:"data"` // the updated sensors
-	// Notes lists the data of the post that was not used, and why a sensor was not updated.
+	// Notes lists the unused data of the post and the reasons why sensors were not updated.
 	Notes decoders.Notes `json:"notes,omitempty"`
 }
 
@@ -218,7 +218,7 @@ func ReadingRows(points []Point, types map[string]SensorType, u Units) []Reading
 	return rows
 }
 
-// numberOrNil returns a pointer to a number; nil if it is not finite.
+// numberOrNil returns a pointer to a number, or nil if the number is not finite.
 func numberOrNil(v float64, finite bool) *float64 {
 	if !finite {
 		return nil
@@ -226,8 +226,8 @@ func numberOrNil(v float64, finite bool) *float64 {
 	return &v
 }
 
-// Units are the units of returned values. Readings are stored in metric units. A sensor type
-// with imperial units has the conversion; values of other types are the same in both.
+// Units are the units of returned values. Readings are stored in metric units. A sensor type with
+// imperial units has the conversion. Values of other types are the same in both.
 type Units string
 
 // The units.
@@ -236,7 +236,7 @@ const (
 	Imperial Units = "imperial"
 )
 
-// ParseUnits reads the units of a request; empty means metric.
+// ParseUnits parses the units of a request. Empty means metric.
 func ParseUnits(s string) (Units, bool) {
 	switch u := Units(s); u {
 	case "":
@@ -255,7 +255,7 @@ func (t SensorType) ToImperial(v float64) float64 {
 	if t.ImperialUnits == "" || slope == 1 && t.ImperialOffset == 0 {
 		return v
 	}
-	return rounded(v*slope + t.ImperialOffset)
+	return round(v*slope + t.ImperialOffset)
 }
 
 // convert converts a metric value to the units and reports whether it is finite.
@@ -266,22 +266,22 @@ func (u Units) convert(t SensorType, v float64) (converted float64, finite bool)
 	return v, !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
-// average converts an average and rounds it to 12 digits: the last digits depend on the order
-// in which a store adds.
+// average converts an average and rounds it to 12 digits, because its last digits depend on the order
+// in which a store adds the values.
 func (u Units) average(t SensorType, v float64) (converted float64, finite bool) {
 	v, finite = u.convert(t, v)
-	return rounded(v), finite
+	return round(v), finite
 }
 
-// rounded rounds a number to 12 digits. It does not change a number that would become infinite.
-func rounded(v float64) float64 {
+// round rounds a number to 12 digits. It does not change a number that would become infinite.
+func round(v float64) float64 {
 	if r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 11, 64), 64); err == nil {
 		return r
 	}
 	return v
 }
 
-// sensorTypeOf returns a sensor type; the name of an unknown one is its id.
+// sensorTypeOf returns a sensor type. The name of an unknown sensor type is its ID.
 func sensorTypeOf(types map[string]SensorType, id string) SensorType {
 	t := types[id]
 	if t.Name == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// MaxReadings is the largest number of readings in one answer.
+// MaxReadings is the largest number of readings in a response.
 const MaxReadings = 1000
 
 // Devices returns the account's devices in order of creation.
@@ -37,16 +37,16 @@ func (s *Service) Device(ctx context.Context, acct relay.AccountID, id string) (
 	return s.withLastSeen(ctx, acct, d, err)
 }
 
-// DeviceByIdentifier returns the device with an identifier. A devEUI or MAC address may be in
-// any case and have separators.
+// DeviceByIdentifier returns the device with an identifier. A devEUI or MAC address may be in any case
+// and have separators.
 func (s *Service) DeviceByIdentifier(ctx context.Context, acct relay.AccountID, identifier string) (Device, error) {
-	normal, _ := NormalizeIdentifier(identifier)
-	d, err := s.store.DeviceByIdentifier(ctx, acct, normal)
+	normalized, _ := NormalizeIdentifier(identifier)
+	d, err := s.store.DeviceByIdentifier(ctx, acct, normalized)
 	return s.withLastSeen(ctx, acct, d, err)
 }
 
-// Sensors returns those of a device's sensors whose name or key contains search, in any case.
-// It returns NotFound if the account has no such device.
+// Sensors returns the sensors of a device whose name or key contains search, in any case. It returns
+// relay.KindNotFound if the account has no such device.
 func (s *Service) Sensors(ctx context.Context, acct relay.AccountID, deviceID, search string) ([]Sensor, error) {
 	sensors, err := s.store.Sensors(ctx, acct, deviceID)
 	search = strings.ToLower(search)
@@ -55,14 +55,14 @@ func (s *Service) Sensors(ctx context.Context, acct relay.AccountID, deviceID, s
 	}), err
 }
 
-// SensorChange has the changeable fields of a sensor; nil fields do not change.
+// SensorChange has the changeable fields of a sensor. Nil fields do not change.
 type SensorChange struct {
 	Name          *string
 	Slope, Offset *float64
 	RetentionDays *int
 }
 
-// ChangeSensor applies a change. It takes effect with the device's next frame.
+// ChangeSensor applies a change, which takes effect with the device's next frame.
 func (s *Service) ChangeSensor(ctx context.Context, acct relay.AccountID, sensorID string, c SensorChange) (Sensor, error) {
 	p := relay.Problems{}
 	if c.Name != nil {
@@ -155,8 +155,8 @@ func typesOf(sensors []Sensor) []string {
 	return slices.Compact(types)
 }
 
-// Latest returns the newest reading of each of a device's sensors. It omits readings that are
-// older than the sensor's retention.
+// Latest returns the newest reading of each of a device's sensors. It omits readings that are older
+// than the sensor's retention.
 func (s *Service) Latest(ctx context.Context, acct relay.AccountID, deviceID string, u Units) ([]ReadingRow, error) {
 	sensors, types, err := s.sensorsAndTypes(ctx, acct, deviceID)
 	if err != nil {
@@ -180,8 +180,8 @@ func (s *Service) Latest(ctx context.Context, acct relay.AccountID, deviceID str
 	return ReadingRows(points, types, u), nil
 }
 
-// Points returns readings of a device, newest first. start and end are inclusive and may be
-// zero; limit is at most MaxReadings. A device that does not exist has no readings.
+// Points returns readings of a device, newest first. start and end are inclusive and may be zero. limit
+// is at most MaxReadings. A device that does not exist has no readings.
 func (s *Service) Points(ctx context.Context, acct relay.AccountID, deviceID string, start, end time.Time, limit int) ([]Point, error) {
 	sensors, err := db.OrZero(s.store.Sensors(ctx, acct, deviceID))
 	if err != nil || len(sensors) == 0 {
@@ -201,8 +201,8 @@ func (s *Service) SensorTypes(ctx context.Context) (map[string]SensorType, error
 	return s.store.SensorTypes(ctx)
 }
 
-// latest returns the newest point of each of a device's sensors: from the cache if its
-// points are fresh, else from the reading store, and fills the cache. Points from the cache
+// latest returns the newest point of each of a device's sensors: from the cache if its points are
+// fresh, else from the reading store. In the second case it fills the cache. Points from the cache
 // have no key.
 func (s *Service) latest(ctx context.Context, acct relay.AccountID, deviceID string, sensors []Sensor) ([]Point, error) {
 	if len(sensors) == 0 {
@@ -220,13 +220,13 @@ func (s *Service) latest(ctx context.Context, acct relay.AccountID, deviceID str
 	}
 	stored, err := s.readings.Latest(ctx, acct, deviceID, typesOf(sensors))
 	if err != nil {
-		if ok && s.optional.fresh(filledAt, latestKept) {
+		if ok && s.optional.fresh(filledAt, latestFallback) {
 			return points, nil
 		}
 		return nil, relay.Errorf(relay.KindUnavailable, "iot: device %s: latest values: %w", deviceID, err)
 	}
-	// Keep one point of each sensor. Of points of the same time, that of the sensor's present
-	// type comes first.
+	// Keep one point of each sensor. At the same time, the point with the sensor's current type
+	// comes first.
 	types := make(map[string]string, len(sensors))
 	for _, sensor := range sensors {
 		types[sensor.ID] = sensor.SensorTypeID

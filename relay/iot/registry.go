@@ -24,14 +24,14 @@ type NewDevice struct {
 	DeviceChange
 }
 
-// DeviceChange has the changeable fields of a device; nil fields do not change. Numbers are
-// texts; an empty text removes the value.
+// DeviceChange has the changeable fields of a device. Nil fields do not change. Numbers are texts. An
+// empty text removes the value.
 type DeviceChange struct {
 	Name, Comment       *string
 	Longitude, Latitude *string // degrees, WGS 84
 	Altitude            *string // metres
 	DecoderID           *string
-	LocationID          *string // for ChangeDevice; NewDevice has its own
+	LocationID          *string // used by ChangeDevice only
 	FrameLogging        *string // enabled or disabled
 	ParserParams        *string // a JSON object
 }
@@ -41,8 +41,8 @@ const maxParams = 16 << 10
 
 // CreateDevice creates a device with its sensors and returns it.
 //
-// It returns Invalid if a field is missing or invalid or the account would have too many
-// series, and Conflict if the identifier is taken in this account or claimed by another.
+// It returns relay.KindInvalid if a field is missing or invalid or the account would have too many
+// series, and relay.KindConflict if this account or another one already has the identifier.
 func (s *Service) CreateDevice(ctx context.Context, acct relay.AccountID, n NewDevice) (Device, error) {
 	now := s.options.Now().UTC()
 	d := Device{ID: s.options.NewID(), Type: n.Type, LocationID: n.LocationID, CreatedAt: now, UpdatedAt: now}
@@ -111,9 +111,9 @@ func (s *Service) Locations(ctx context.Context, acct relay.AccountID) ([]Locati
 	return s.store.Locations(ctx, acct)
 }
 
-// CreateLocation saves a new location and returns it with its id. It returns an Invalid error if
-// the name is missing or invalid, or if both the location and a stored location of the account
-// are Imported.
+// CreateLocation saves a new location and returns it with its ID. It returns relay.KindInvalid if the
+// name is missing or invalid, or if both the location and a stored location of the account are
+// Imported.
 func (s *Service) CreateLocation(ctx context.Context, acct relay.AccountID, l Location) (Location, error) {
 	p := relay.Problems{}
 	p.Require("name", l.Name)
@@ -128,7 +128,7 @@ func (s *Service) CreateLocation(ctx context.Context, acct relay.AccountID, l Lo
 	return l, s.store.CreateLocation(ctx, acct, l)
 }
 
-// AddSensorType adds a sensor type for all accounts. It returns a Conflict error if the id is
+// AddSensorType adds a sensor type for all accounts. It returns relay.KindConflict if the ID is
 // taken.
 func (s *Service) AddSensorType(ctx context.Context, t SensorType) error {
 	p := relay.Problems{}
@@ -180,9 +180,9 @@ func (s *Service) selectedDecoder(ctx context.Context, acct relay.AccountID, p r
 	return decoder, err
 }
 
-// ChangeDevice applies a change. It takes effect with the device's next frame.
+// ChangeDevice applies a change, which takes effect with the device's next frame.
 //
-// It returns Invalid if a field is invalid, and NotFound if the account has no such device.
+// It returns relay.KindInvalid for an invalid field, and relay.KindNotFound for an unknown device.
 func (s *Service) ChangeDevice(ctx context.Context, acct relay.AccountID, id string, c DeviceChange) (Device, error) {
 	p := relay.Problems{}
 	c.apply(p, &Device{})
@@ -207,17 +207,17 @@ func (s *Service) ChangeDevice(ctx context.Context, acct relay.AccountID, id str
 	return s.withLastSeen(ctx, acct, d, err)
 }
 
-// DeleteDevice deletes a device with its sensors, latest values, event markers and raw
-// frames, and releases its identifier. Its readings stay in the reading store until they are
-// older than their sensor's retention_days.
+// DeleteDevice deletes a device with its sensors, latest values, event markers and raw frames, and
+// releases its identifier. Its readings stay in the reading store until they are older than the
+// retention_days of their sensor.
 //
-// It returns NotFound if the account has no such device.
+// It returns relay.KindNotFound if the account has no such device.
 func (s *Service) DeleteDevice(ctx context.Context, acct relay.AccountID, id string) error {
 	sensors, err := s.store.Sensors(ctx, acct, id)
 	if err != nil {
 		return err
 	}
-	// The retention of the sensors is saved first: Expire needs it after the deletion.
+	// Save the retention of the sensors first, because Expire needs it after the deletion.
 	var retired []Retired
 	for _, sensor := range sensors {
 		if sensor.RetentionDays > 0 {
@@ -264,7 +264,7 @@ func (c DeviceChange) apply(p relay.Problems, d *Device) {
 			p.Add("parser_params", "The parser params must be a JSON object.")
 		} else {
 			var compact bytes.Buffer
-			_ = json.Compact(&compact, []byte(text)) // it is valid JSON
+			_ = json.Compact(&compact, []byte(text)) // text is valid JSON
 			d.Parameters = compact.String()
 			p.Limit("parser_params", d.Parameters, maxParams)
 		}

@@ -17,7 +17,7 @@ type Expired struct {
 	Before             time.Time
 }
 
-// Since returns the start of the sensor's retention; zero if it is unlimited.
+// Since returns the start of the sensor's retention, or zero if the retention is unlimited.
 func (s Sensor) Since(now time.Time) time.Time {
 	if s.RetentionDays <= 0 {
 		return time.Time{}
@@ -25,15 +25,15 @@ func (s Sensor) Since(now time.Time) time.Time {
 	return now.UTC().AddDate(0, 0, -s.RetentionDays)
 }
 
-// The numbers of devices that Expire loads, and of sensors that it expires, in one step.
+// Numbers of devices that Expire loads, and of sensors that it expires, in one step.
 const (
-	devicesAtOnce = 500
-	sensorsAtOnce = 100
+	devicesPerStep = 500
+	sensorsPerStep = 100
 )
 
-// Expire deletes the readings of an account's sensors that are older than the sensor's
-// retention_days, including sensors of deleted devices. It works in small steps, so that
-// frames can be stored meanwhile. After an interruption it can run again.
+// Expire deletes the readings of an account's sensors that are older than the sensor's retention_days,
+// including sensors of deleted devices. It works in small steps, so that frames can be stored
+// meanwhile. It can run again after an interruption.
 func (s *Service) Expire(ctx context.Context, acct relay.AccountID) error {
 	fail := func(err error) error { return fmt.Errorf("iot: retention of account %s: %w", acct, err) }
 	// 1. Delete the expired readings of devices.
@@ -42,24 +42,24 @@ func (s *Service) Expire(ctx context.Context, acct relay.AccountID) error {
 		return fail(err)
 	}
 	now, exists := s.options.Now(), make(map[string]bool, len(devices))
-	for part := range slices.Chunk(devices, devicesAtOnce) {
-		identifiers := make([]string, len(part))
-		for i, d := range part {
+	for chunk := range slices.Chunk(devices, devicesPerStep) {
+		identifiers := make([]string, len(chunk))
+		for i, d := range chunk {
 			identifiers[i], exists[d.ID] = d.Identifier, true
 		}
 		known, err := s.store.Load(ctx, acct, identifiers)
 		if err != nil {
 			return fail(err)
 		}
-		var old []Expired
+		var expired []Expired
 		for _, identifier := range identifiers {
 			for _, sensor := range known[identifier].Sensors {
 				if since := sensor.Since(now); !since.IsZero() {
-					old = append(old, Expired{DeviceID: sensor.DeviceID, SensorID: sensor.ID, Before: since})
+					expired = append(expired, Expired{DeviceID: sensor.DeviceID, SensorID: sensor.ID, Before: since})
 				}
 			}
 		}
-		if err := s.deleteExpired(ctx, acct, old); err != nil {
+		if err := s.deleteExpired(ctx, acct, expired); err != nil {
 			return err
 		}
 	}
@@ -71,22 +71,22 @@ func (s *Service) Expire(ctx context.Context, acct relay.AccountID) error {
 	if err != nil {
 		return fail(err)
 	}
-	var old []Expired
-	var done []string
+	var expired []Expired
+	var finishedIDs []string
 	for _, r := range retired {
 		device := deviceOf(r.SensorID)
 		since := Sensor{RetentionDays: r.RetentionDays}.Since(now)
 		if !exists[device] {
-			old = append(old, Expired{DeviceID: device, SensorID: r.SensorID, Before: since})
+			expired = append(expired, Expired{DeviceID: device, SensorID: r.SensorID, Before: since})
 		}
 		if exists[device] || since.After(r.DeletedAt.Add(newestSample)) {
-			done = append(done, r.SensorID)
+			finishedIDs = append(finishedIDs, r.SensorID)
 		}
 	}
-	if err := s.deleteExpired(ctx, acct, old); err != nil || len(done) == 0 {
+	if err := s.deleteExpired(ctx, acct, expired); err != nil || len(finishedIDs) == 0 {
 		return err
 	}
-	return s.store.Unretire(ctx, acct, done)
+	return s.store.Unretire(ctx, acct, finishedIDs)
 }
 
 // Retired is a sensor of a deleted device. Its readings are deleted when its retention ends.
@@ -96,10 +96,10 @@ type Retired struct {
 	DeletedAt     time.Time `json:"deleted_at"`
 }
 
-// deleteExpired deletes expired readings, in steps of sensorsAtOnce.
-func (s *Service) deleteExpired(ctx context.Context, acct relay.AccountID, old []Expired) error {
-	for part := range slices.Chunk(old, sensorsAtOnce) {
-		if err := s.readings.Forget(ctx, acct, part); err != nil {
+// deleteExpired deletes expired readings in steps of sensorsPerStep.
+func (s *Service) deleteExpired(ctx context.Context, acct relay.AccountID, expired []Expired) error {
+	for chunk := range slices.Chunk(expired, sensorsPerStep) {
+		if err := s.readings.Forget(ctx, acct, chunk); err != nil {
 			return fmt.Errorf("iot: retention of account %s: %w", acct, err)
 		}
 	}

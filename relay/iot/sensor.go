@@ -10,9 +10,9 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// fitSensors adds the sensors that the decoder of a device maps and the device lacks, and
-// changes the type of sensors whose key is mapped to another type. Sensors that are no longer
-// mapped stay with the device and get no values.
+// fitSensors adds missing sensors that the decoder of a device maps, and changes the type of sensors
+// whose key is mapped to another type. Sensors that are no longer mapped stay with the device and get
+// no values.
 func (s *Service) fitSensors(ctx context.Context, acct relay.AccountID, cd *cachedDevice) error {
 	// 1. Compare the sensors with the mapping.
 	sensors := *cd.sensors.Load()
@@ -32,7 +32,7 @@ func (s *Service) fitSensors(ctx context.Context, acct relay.AccountID, cd *cach
 		missing = nil
 	}
 
-	// 2. Save the differences, and read the sensors again: other gateways may have added them.
+	// 2. Save the differences and read the sensors again: other gateways may have added some.
 	if len(missing)+len(newTypes) > 0 {
 		if err := s.store.AddSensors(ctx, acct, cd.Device.ID, missing); err != nil {
 			return fmt.Errorf("iot: device %s: add sensors: %w", cd.Device.ID, s.retryIfGone(acct, err))
@@ -51,7 +51,7 @@ func (s *Service) fitSensors(ctx context.Context, acct relay.AccountID, cd *cach
 		cd.sensors.Store(&sensors)
 	}
 
-	// 3. Select the sensors that are mapped.
+	// 3. Select the mapped sensors.
 	mapped := make(map[string]*Sensor, len(cd.decoder.Sensors))
 	for _, m := range cd.decoder.Sensors {
 		if sensor := sensors[m.Key]; sensor != nil {
@@ -90,9 +90,9 @@ func sensorRows(sensors []Sensor) *db.Batch {
 	})
 }
 
-// AddSensors adds sensors to a device. It ignores a sensor if the device has one with the same
-// key. It returns relay.KindNotFound if there is no such device. The version does not change: another
-// gateway that lacks a sensor adds it and reads the stored one.
+// AddSensors adds sensors to a device. It ignores a sensor if the device has one with the same key. It
+// returns relay.KindNotFound if there is no such device. The version does not change: another gateway
+// without a sensor in its cache adds it and reads the stored one.
 func (s *Store) AddSensors(ctx context.Context, acct relay.AccountID, deviceID string, sensors []Sensor) error {
 	if len(sensors) == 0 {
 		return nil
@@ -124,12 +124,12 @@ func (s *Store) Sensors(ctx context.Context, acct relay.AccountID, deviceID stri
 	return slices.DeleteFunc(sensors, func(sensor Sensor) bool { return sensor.ID == "" }), err
 }
 
-// CountSensors counts the sensors of all of an account's devices.
+// CountSensors counts the sensors of all devices of an account.
 func (s *Store) CountSensors(ctx context.Context, acct relay.AccountID) (int, error) {
 	return db.Value[int](ctx, s.db, "sensors", "SELECT count(*) FROM sensor WHERE account = $1", acct)
 }
 
-// ChangeSensor calls change with a device's sensor and saves the result, as ChangeDecoder does.
+// ChangeSensor calls change with a device's sensor and saves the result, like ChangeDecoder.
 func (s *Store) ChangeSensor(ctx context.Context, acct relay.AccountID, deviceID, key string, change func(*Sensor) error) (Sensor, error) {
 	label := "sensor " + key + " of " + deviceID
 	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (Sensor, error) {
@@ -147,9 +147,9 @@ func (s *Store) ChangeSensor(ctx context.Context, acct relay.AccountID, deviceID
 	})
 }
 
-// RetypeSensors gives sensors of a device the types in newTypes, by key, and adds the previous
-// types to Former. Keys without a sensor are ignored. The version does not change: another
-// gateway that has a sensor with its old type retypes it, too.
+// RetypeSensors changes the types of sensors of a device to newTypes, by key, and adds the previous
+// types to Former. Keys without a sensor are ignored. The version does not change: another gateway
+// with the old type in its cache also retypes the sensor.
 func (s *Store) RetypeSensors(ctx context.Context, acct relay.AccountID, deviceID string, newTypes map[string]string) error {
 	if len(newTypes) == 0 {
 		return nil

@@ -14,14 +14,14 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// Compiler builds a decoder from the name of its codec and its source;
-// decoders/catalog implements it.
+// Compiler returns a decoder for the name of a codec and its source. Package decoders/catalog
+// implements it.
 type Compiler func(codec, source string, useRawPayload bool) (decoders.Decoder, error)
 
-// Options configures a Service; the zero value works.
+// Options configures a Service. The zero value is valid.
 type Options struct {
-	// DedupWindow is the time for which duplicates of a frame are detected; 0 means two
-	// hours, more than The Things Stack's longest series of retries.
+	// DedupWindow is the time for which duplicates of a frame are detected; 0 means two hours, more
+	// than the longest series of retries of The Things Stack.
 	DedupWindow time.Duration
 	// MaxDevices is the largest number of devices that an account's frames may create; 0
 	// means 100,000.
@@ -29,14 +29,14 @@ type Options struct {
 	// MaxSeries is the largest number of sensors that an account's devices may have together;
 	// 0 means 1,000,000.
 	MaxSeries int
-	Radio     RadioDetail // how much radio data is stored; "" means RadioFull
+	Radio     RadioDetail // detail of the stored radio data; "" means RadioFull
 	Now       func() time.Time
 	NewID     func() string
 	Logger    *slog.Logger // nil means slog.Default
 	Evaluate  Evaluate     // evaluates rules; may be nil
 }
 
-// Service implements the use cases of devices, decoders and readings.
+// Service implements the operations on devices, decoders and readings.
 type Service struct {
 	store    *Store
 	cache    Cache
@@ -63,7 +63,7 @@ func New(store *Store, cache Cache, readings ReadingStore, compile Compiler, o O
 	}
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return &Service{
-		store: store, cache: cache, optional: &optionalCache{cache: cache, now: o.Now, log: o.Logger},
+		store: store, cache: cache, optional: &optionalCache{cache: cache, now: o.Now, logger: o.Logger},
 		readings: readings, compile: compile, options: o, unmapped: unmappedKeys{byDecoder: make(map[Ref]map[string]UnmappedKey)},
 		accounts: &recordCache{accounts: make(map[relay.AccountID]*accountCache)},
 	}
@@ -133,7 +133,7 @@ func (w *workItem) seenByRules() bool {
 
 func (w *workItem) storedFrame() Stored {
 	return Stored{
-		Record: w.Record, Device: &w.device.Device, Frame: &w.Frame, Time: w.time, Heard: w.heard(),
+		Record: w.Record, Device: &w.device.Device, Frame: &w.Frame, Time: w.time, Heard: w.heardAt(),
 		Points: w.outcome.Points, Radio: w.radio, Trace: w.Trace,
 	}
 }
@@ -184,9 +184,9 @@ func (s *Service) withLastSeen(ctx context.Context, acct relay.AccountID, d Devi
 	return d, err
 }
 
-// heardLast returns when devices were heard last, by device id: from the cache, or from the
-// reading store if the cache has no fresh time. While the reading store is unavailable, it
-// returns cached times of any age.
+// heardLast returns the times of the last frames of devices, by device ID: from the cache, or from the
+// reading store if the cache has no fresh time. While the reading store is unavailable, it returns
+// cached times of any age.
 func (s *Service) heardLast(ctx context.Context, acct relay.AccountID, ids []string) (map[string]time.Time, error) {
 	asOf := s.options.Now()
 	var cached map[string]Heard
@@ -209,13 +209,13 @@ func (s *Service) heardLast(ctx context.Context, acct relay.AccountID, ids []str
 	}
 	stored, err := s.readings.LastStored(ctx, acct, missing)
 	if err != nil {
-		s.optional.log.WarnContext(ctx, "reading store unavailable; the last contact of devices may be outdated", "account", acct, "error", err)
+		s.optional.logger.WarnContext(ctx, "reading store unavailable; the last contact of devices may be outdated", "account", acct, "error", err)
 		return heardAt, ctx.Err()
 	}
 	fill := make(map[string]time.Time, len(missing))
 	for _, id := range missing {
 		fill[id] = stored[id]
-		if fill[id].After(asOf) { // samples may be ahead of the clock
+		if fill[id].After(asOf) { // samples may have times in the future
 			fill[id] = asOf
 		}
 		if fill[id].After(heardAt[id]) {

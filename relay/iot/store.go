@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Store stores decoders, locations, sensor types, devices with their sensors, event markers
-// and raw frames. It does not find records of other accounts.
+// Store stores decoders, locations, sensor types, devices with their sensors, event markers and raw
+// frames. It does not return records of other accounts.
 //
 // A transaction that writes data of a device locks the device's row first, so that no data is
 // added to a deleted device. Before a device is saved, its account claims its devEUI or MAC
@@ -30,8 +30,8 @@ func NewStore(database *db.DB, onDevice OnDevice) *Store {
 	return &Store{db: database, onDevice: onDevice}
 }
 
-// OnDevice returns statements that a transaction which creates, changes or deletes a device
-// runs in addition to its own; relay/rule implements it.
+// OnDevice returns additional statements for a transaction that creates, changes or deletes a device.
+// Package relay/rule implements it.
 type OnDevice func(tx *db.Tx, acct relay.AccountID, deviceID string, e DeviceEvent) []db.Statement
 
 // DeviceEvent is a change of a device in a transaction.
@@ -49,12 +49,12 @@ const typesVersion = "iot/types"
 
 func versionOf(acct relay.AccountID) string { return "iot/" + acct.String() }
 
-// RulesVersionOf names the version of an account's rules.
+// RulesVersionOf returns the name of the version of an account's rules.
 func RulesVersionOf(acct relay.AccountID) string { return "rules/" + acct.String() }
 
-// Versions returns the versions of the records and of the rules of each account. A version
-// changes when a decoder, device, sensor, location, sensor type or rule changes; records that
-// were cached under another version are stale.
+// Versions returns the versions of the records and of the rules of each account. A version changes when
+// a decoder, device, sensor, location, sensor type or rule changes. Records that were cached with
+// another version are stale.
 func (s *Store) Versions(ctx context.Context, accts []relay.AccountID) (map[relay.AccountID]Version, error) {
 	names := make([]string, 0, 2*len(accts)+1)
 	for _, acct := range accts {
@@ -68,7 +68,7 @@ func (s *Store) Versions(ctx context.Context, accts []relay.AccountID) (map[rela
 	return versions, err
 }
 
-// write runs a transaction whose last statement increments a version.
+// write runs a transaction and increments a version in its last statement.
 func (s *Store) write(ctx context.Context, label, version string, do func(ctx context.Context, tx *db.Tx) error) error {
 	return s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
 		if err := do(ctx, tx); err != nil {
@@ -84,7 +84,7 @@ func put[T any](ctx context.Context, s *Store, t db.Documents[T], acct relay.Acc
 	})
 }
 
-// remove deletes a document, if there is one, and increments a version.
+// remove deletes a document, if it exists, and increments a version.
 func remove[T any](ctx context.Context, s *Store, t db.Documents[T], acct relay.AccountID, id, version string) error {
 	return s.write(ctx, t.Noun(id), version, func(ctx context.Context, tx *db.Tx) error {
 		return db.IgnoreNotFound(t.Delete(ctx, tx, acct, id))
@@ -103,9 +103,9 @@ func (s *Store) CreateDecoder(ctx context.Context, acct relay.AccountID, d Decod
 	return put(ctx, s, decoderTable, acct, d.ID, d, versionOf(acct))
 }
 
-// ChangeDecoder calls change with a decoder and saves the result. After a concurrent update,
-// change is called again with the updated decoder. It returns relay.KindNotFound if there is
-// no such decoder, and the error of change.
+// ChangeDecoder calls change with a decoder and saves the result. After a concurrent update, it calls
+// change again with the updated decoder. It returns relay.KindNotFound if there is no such decoder, and
+// the errors of change.
 func (s *Store) ChangeDecoder(ctx context.Context, acct relay.AccountID, id string, change func(*Decoder) error) (Decoder, error) {
 	return db.Transact(ctx, s.db, decoderTable.Noun(id), func(ctx context.Context, tx *db.Tx) (Decoder, error) {
 		decoder, changed, err := decoderTable.Change(ctx, tx, acct, id, change)
@@ -116,16 +116,16 @@ func (s *Store) ChangeDecoder(ctx context.Context, acct relay.AccountID, id stri
 	})
 }
 
-// DeleteDecoder deletes a decoder, if there is one, and its unmapped keys.
+// DeleteDecoder deletes a decoder, if it exists, and its unmapped keys.
 func (s *Store) DeleteDecoder(ctx context.Context, acct relay.AccountID, id string) error {
 	return s.write(ctx, decoderTable.Noun(id), versionOf(acct), func(ctx context.Context, tx *db.Tx) error {
 		return deleteDecoder(ctx, tx, acct, id)
 	})
 }
 
-// DeleteUnusedDecoder deletes a decoder and its unmapped keys. It returns relay.KindNotFound
-// if there is no such decoder, and relay.KindInvalid if devices use it. Concurrent
-// transactions that give a device the decoder wait for the end of this one.
+// DeleteUnusedDecoder deletes a decoder and its unmapped keys. It returns relay.KindNotFound if there
+// is no such decoder, and relay.KindInvalid if devices use it. Concurrent transactions that assign the
+// decoder to a device wait for the end of this transaction.
 func (s *Store) DeleteUnusedDecoder(ctx context.Context, acct relay.AccountID, id string) error {
 	const lock = "SELECT id FROM decoder WHERE account = $1 AND id = $2 {for update}"
 	label := decoderTable.Noun(id)
@@ -156,8 +156,8 @@ func deleteDecoder(ctx context.Context, tx *db.Tx, acct relay.AccountID, id stri
 		db.Do("DELETE FROM unmapped_key WHERE account = $1 AND decoder = $2", acct, id))
 }
 
-// lockDecoders locks decoders, so that they cannot be deleted before the transaction ends. It
-// returns relay.KindInvalid if a decoder is missing. Empty ids are ignored.
+// lockDecoders locks decoders, so that they cannot be deleted before the transaction ends. It returns
+// relay.KindInvalid if a decoder is missing. It ignores empty IDs.
 func lockDecoders(ctx context.Context, tx *db.Tx, acct relay.AccountID, ids []string) error {
 	const lock = `
 		SELECT decoder.id
@@ -187,8 +187,8 @@ func (s *Store) PutLocation(ctx context.Context, acct relay.AccountID, l Locatio
 	return put(ctx, s, locationTable, acct, l.ID, l, versionOf(acct))
 }
 
-// CreateLocation saves a new location. It returns relay.KindInvalid if the location is for the
-// devices that frames create and the account has such a location.
+// CreateLocation saves a new location. It returns relay.KindInvalid if the new location and a stored
+// location of the account are Imported.
 func (s *Store) CreateLocation(ctx context.Context, acct relay.AccountID, l Location) error {
 	return s.db.Write(ctx, locationTable.Noun(l.ID), func(ctx context.Context, tx *db.Tx) error {
 		// Changing the version first makes concurrent calls wait for this transaction.
@@ -233,11 +233,11 @@ func (s *Store) SensorTypes(ctx context.Context) (map[string]SensorType, error) 
 	return db.By(types, func(t SensorType) string { return t.ID }), err
 }
 
-// Load returns the devices with these identifiers and their sensors, by identifier, in one
-// round trip. It omits missing devices.
+// Load returns the devices with the given identifiers and their sensors, by identifier, in one round
+// trip. It omits missing devices.
 func (s *Store) Load(ctx context.Context, acct relay.AccountID, identifiers []string) (map[string]Known, error) {
-	// The account is a column of the batch: with the account as a parameter, PostgreSQL would
-	// read all rows of the account.
+	// The account is a column of the batch. With the account as a parameter, PostgreSQL would read
+	// all rows of the account.
 	const query = `
 		WITH found AS MATERIALIZED (
 			SELECT batch.n AS row_number, device.account, device.id, device.doc
@@ -251,8 +251,8 @@ func (s *Store) Load(ctx context.Context, acct relay.AccountID, identifiers []st
 		FROM found
 		JOIN sensor ON sensor.account = found.account AND sensor.device = found.id
 		ORDER BY 1, 2, 3, 4`
-	type row struct { // a device; the rows of its sensors follow
-		number   int // of the identifier, from 1
+	type row struct { // a device or one of its sensors
+		number   int // number of the identifier, from 1
 		isSensor bool
 		doc      []byte
 	}

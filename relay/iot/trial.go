@@ -9,13 +9,13 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Trial selects the decoder to try on frames: a decoder of the account, the decoder of a device,
-// or a codec and its source. With a decoder, Codec and Source replace the decoder's own.
+// Trial selects the decoder to try on frames: a decoder of the account, the decoder of a device, or a
+// codec and its source. Codec and Source replace those of a selected decoder.
 type Trial struct {
 	Account   relay.AccountID
 	DecoderID string
-	// DeviceID names the device whose sensors convert the values; without a device the values
-	// are converted as for a new device.
+	// DeviceID is the device whose sensors convert the values. Without a device, the values are
+	// converted as for a new device.
 	DeviceID      string
 	Codec, Source string
 	UseRawPayload *bool // nil means the decoder's setting
@@ -23,31 +23,31 @@ type Trial struct {
 	Sensors []Mapping
 }
 
-// TrialResult is the result for one frame.
+// TrialResult is the result for a frame.
 type TrialResult struct {
-	// Outcome is the outcome that Ingest would return: Points are the readings of the
-	// device's sensors, Refused is the reason why no readings would be stored.
+	// Outcome is the outcome that Ingest would return. Points are the readings of the device's
+	// sensors. Refused is the reason why no readings would be stored.
 	Outcome
 	At time.Time // the time of the frame
 	// Values are the decoder's results, before they are mapped to sensors.
 	Values           []decoders.Reading
 	Errors, Warnings []string
-	Took             time.Duration // of the decoder alone
-	// Readings compares the points with the stored ones; empty without a device.
+	Took             time.Duration // time of the decoder only
+	// Readings compares the points with the stored points. It is empty without a device.
 	Readings []Difference
 }
 
-// Try runs a decoder on frames and stores nothing. The device identifiers of the
-// frames are ignored.
+// Try runs a decoder on frames and stores nothing. It ignores the device identifiers of the
+// frames.
 //
-// It returns Invalid if the trial names no decoder or the source does not compile, and
-// NotFound if the account has no such decoder or device.
+// It returns relay.KindInvalid if the trial names no decoder or the source does not compile, and
+// relay.KindNotFound if the account has no such decoder or device.
 func (s *Service) Try(ctx context.Context, t Trial, arrivals []Arrival) ([]TrialResult, error) {
-	tried, err := s.trialDevice(ctx, t)
+	device, err := s.trialDevice(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	fitted, err := s.newProvisionalDevices().fit(ctx, t.Account, tried)
+	fitted, err := s.newProvisionalDevices().fit(ctx, t.Account, device)
 	if err != nil {
 		return nil, err
 	}
@@ -76,8 +76,8 @@ func (s *Service) Try(ctx context.Context, t Trial, arrivals []Arrival) ([]Trial
 	return results, nil
 }
 
-// TrySource runs a codec's source on frames as Try does, without a store. It returns Invalid if the
-// trial names a decoder or a device.
+// TrySource runs a codec's source on frames like Try, without a store. It returns relay.KindInvalid if
+// the trial names a decoder or a device.
 func TrySource(ctx context.Context, compile Compiler, t Trial, arrivals []Arrival) ([]TrialResult, error) {
 	if t.DecoderID != "" || t.DeviceID != "" {
 		return nil, relay.Invalid("decoder_id", "Decoders and devices are known to a running gateway only.")
@@ -85,7 +85,7 @@ func TrySource(ctx context.Context, compile Compiler, t Trial, arrivals []Arriva
 	return New(nil, nil, nil, compile, Options{}).Try(ctx, t, arrivals)
 }
 
-// trialDevice returns the device, or an empty one, with the decoder that is tried.
+// trialDevice returns the trial's device, or an empty one, with the decoder to try.
 func (s *Service) trialDevice(ctx context.Context, t Trial) (*cachedDevice, error) {
 	// 1. Load the device.
 	var d Device
@@ -100,7 +100,7 @@ func (s *Service) trialDevice(ctx context.Context, t Trial) (*cachedDevice, erro
 		}
 	}
 
-	// 2. Load the decoder, and apply the changes of the trial.
+	// 2. Load the decoder and apply the changes of the trial.
 	var decoder Decoder
 	id := t.DecoderID
 	if id == "" && (t.Codec == "" || t.Sensors == nil) {
@@ -125,8 +125,8 @@ func (s *Service) trialDevice(ctx context.Context, t Trial) (*cachedDevice, erro
 	}
 	relay.Assign(&decoder.UseRawPayload, t.UseRawPayload)
 
-	// 3. Compile the program, only once: on a busy machine, a second compilation of the same source
-	// may exceed the time limit.
+	// 3. Compile the program only once: on a busy machine, a second compilation of the same source may
+	// exceed the time limit.
 	program, err := s.newProgram(decoder)
 	if err != nil && relay.KindOf(err) != relay.KindUnavailable {
 		return nil, relay.Invalid(sourceField(err), err.Error())
@@ -134,7 +134,7 @@ func (s *Service) trialDevice(ctx context.Context, t Trial) (*cachedDevice, erro
 	return newCachedDevice(d, sensors, &compiled{Decoder: decoder, program: program}), err
 }
 
-// try decodes one frame and maps its values to sensors.
+// try decodes a frame and maps its values to sensors.
 func (w *workItem) try(types map[string]SensorType) (t TrialResult) {
 	w.setTime()
 	defer func() {

@@ -17,10 +17,10 @@ import (
 type UnmappedKey struct {
 	Key      string    `json:"key"`
 	LastSeen time.Time `json:"last_seen"` // UTC
-	Count    int64     `json:"count"`     // readings with the key
+	Count    int64     `json:"count"`     // number of readings with the key
 }
 
-// MaxUnmappedKeys is the largest number of unmapped keys that are stored of a decoder.
+// MaxUnmappedKeys is the largest number of unmapped keys that are stored for a decoder.
 // UnmappedRetention is the time for which a key is stored after its last frame.
 const (
 	MaxUnmappedKeys   = 100
@@ -41,20 +41,20 @@ func (u *unmappedKeys) add(decoder Ref, k UnmappedKey) {
 		keys = make(map[string]UnmappedKey)
 		u.byDecoder[decoder] = keys
 	}
-	known, counted := keys[k.Key]
+	stored, counted := keys[k.Key]
 	if !counted && len(keys) >= MaxUnmappedKeys {
 		return
 	}
-	k.Count += known.Count
-	if known.LastSeen.After(k.LastSeen) {
-		k.LastSeen = known.LastSeen
+	k.Count += stored.Count
+	if stored.LastSeen.After(k.LastSeen) {
+		k.LastSeen = stored.LastSeen
 	}
 	keys[k.Key] = k
 }
 
-// countUnmapped counts the unmapped keys of a batch. Keys are cut to maxKey bytes, because some
-// formats have no limit. It is the last step of Ingest, so that a batch that is processed
-// again is counted once.
+// countUnmapped counts the unmapped keys of a batch. Keys are truncated to maxKey bytes, because some
+// formats have no limit. It is the last step of Ingest, so that a batch that is processed again is
+// counted once.
 func (s *Service) countUnmapped(_ context.Context, b *batch) error {
 	s.unmapped.mu.Lock()
 	defer s.unmapped.mu.Unlock()
@@ -66,8 +66,8 @@ func (s *Service) countUnmapped(_ context.Context, b *batch) error {
 	return nil
 }
 
-// SaveUnmapped saves the keys that were counted since the last call. After an error, the next
-// call saves them.
+// SaveUnmapped saves the keys that were counted since the last call. After an error, the next call
+// saves them.
 func (s *Service) SaveUnmapped(ctx context.Context) error {
 	s.unmapped.mu.Lock()
 	counted := s.unmapped.byDecoder
@@ -90,14 +90,14 @@ func (s *Service) SaveUnmapped(ctx context.Context) error {
 	return fmt.Errorf("iot: unmapped keys: %w", err)
 }
 
-// saveUnmappedEvery is the interval at which unmapped keys are saved, and saveUnmappedLast the
-// time limit of the last save.
+// saveUnmappedEvery is the interval at which unmapped keys are saved. saveUnmappedLast is the time
+// limit of the last save.
 const (
 	saveUnmappedEvery = 5 * time.Second
 	saveUnmappedLast  = 2 * time.Second
 )
 
-// Run saves unmapped keys periodically until ctx is done, and then a last time.
+// Run saves unmapped keys periodically until ctx is done, and once more then.
 func (s *Service) Run(ctx context.Context) {
 	ticker := time.NewTicker(saveUnmappedEvery)
 	defer ticker.Stop()
@@ -114,8 +114,8 @@ func (s *Service) Run(ctx context.Context) {
 	}
 }
 
-// UnmappedKeys lists the unmapped keys of a decoder, the last seen first. It omits keys that were
-// mapped since they were counted.
+// UnmappedKeys lists the unmapped keys of a decoder, last seen first. It omits keys that were mapped
+// after they were counted.
 func (s *Service) UnmappedKeys(ctx context.Context, acct relay.AccountID, d Decoder) ([]UnmappedKey, error) {
 	keys, err := s.store.Unmapped(ctx, acct, d.ID)
 	return slices.DeleteFunc(keys, func(k UnmappedKey) bool {
@@ -123,10 +123,10 @@ func (s *Service) UnmappedKeys(ctx context.Context, acct relay.AccountID, d Deco
 	}), err
 }
 
-// AddUnmapped adds counts of unmapped keys to the stored ones. It adds no new keys to a decoder
-// that has MaxUnmappedKeys, and ignores missing decoders. It deletes keys of these decoders
-// that were last seen before forgetBefore. Keys that differ only in characters that the
-// database cannot store (NUL, invalid UTF-8) are counted together.
+// AddUnmapped adds counts of unmapped keys to the stored counts. It adds no new keys to a decoder with
+// MaxUnmappedKeys keys and ignores missing decoders. It deletes keys of the decoders that were last
+// seen before forgetBefore. Keys that differ only in characters that the database cannot store (NUL,
+// invalid UTF-8) are counted together.
 func (s *Store) AddUnmapped(ctx context.Context, keys map[Ref]map[string]UnmappedKey, forgetBefore time.Time) error {
 	const forget = `
 		DELETE FROM unmapped_key
@@ -165,7 +165,7 @@ func (s *Store) AddUnmapped(ctx context.Context, keys map[Ref]map[string]Unmappe
 		db.Do(add, MaxUnmappedKeys, rows))
 }
 
-// Unmapped lists the unmapped keys of a decoder, the last seen first.
+// Unmapped lists the unmapped keys of a decoder, last seen first.
 func (s *Store) Unmapped(ctx context.Context, acct relay.AccountID, decoderID string) ([]UnmappedKey, error) {
 	const query = `
 		SELECT key, last_seen, readings
