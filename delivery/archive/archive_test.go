@@ -32,7 +32,7 @@ func day(d, seconds int) time.Time {
 	return time.Date(2026, 11, d, 0, 0, 0, 0, time.UTC).Add(time.Duration(seconds) * time.Second)
 }
 
-// callSource is a source of count calls at even intervals, which it makes when they are read.
+// callSource is a source of count calls at even intervals. Read generates the calls.
 type callSource struct {
 	count   int
 	pause   time.Duration // between the starts of two calls
@@ -179,7 +179,7 @@ func TestAnExportContinuesAfterItsCallerHasLeft(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := a.Make(ctx, order("h1", true)); relay.KindOf(err) != relay.KindUnavailable {
-		t.Fatal(err)
+		t.Fatalf("error = %v, want kind unavailable", err)
 	}
 	expectMissing(t, a, "h1")
 	close(s.release)
@@ -206,7 +206,7 @@ func TestAnInterruptedExportIsMadeAgain(t *testing.T) {
 	relaytest.NoError(t, stopped.Close())
 	for range 2 {
 		if err := <-ended; relay.KindOf(err) != relay.KindUnavailable {
-			t.Error(err)
+			t.Errorf("error = %v, want kind unavailable", err)
 		}
 	}
 	restarted := newStore(t, f, &callSource{count: 3, pause: time.Hour})
@@ -221,7 +221,7 @@ func TestCallsThatCannotBeReadMakeNoArchive(t *testing.T) {
 	errBroken := errors.New("broken")
 	a := newStore(t, newFiles(t, db.Options{}), &callSource{count: 3, pause: time.Hour, err: errBroken})
 	if _, err := a.Make(t.Context(), order("h1", false)); !errors.Is(err, errBroken) {
-		t.Error(err)
+		t.Errorf("error = %v, want %v", err, errBroken)
 	}
 	expectMissing(t, a, "h1")
 }

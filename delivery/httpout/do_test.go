@@ -68,10 +68,10 @@ func serveConn(t testing.TB, serve func(net.Conn)) string {
 }
 
 // respondOnce returns a function that reads one request, writes the response and closes.
-func respondOnce(answer string) func(net.Conn) {
+func respondOnce(response string) func(net.Conn) {
 	return func(conn net.Conn) {
 		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
-			_, _ = io.WriteString(conn, answer)
+			_, _ = io.WriteString(conn, response)
 		}
 	}
 }
@@ -230,9 +230,9 @@ func TestConnectionsToAHostAreReused(t *testing.T) {
 func TestRequestsOnADeadConnectionAreRepeatedIfThatIsSafe(t *testing.T) {
 	url := serveConn(t, func(conn net.Conn) {
 		r := bufio.NewReader(conn)
-		if readWhole(r) {
+		if readRequest(r) {
 			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-			readWhole(r)
+			readRequest(r)
 		}
 	})
 	post := outbox.Request{Method: "POST", URL: url, Body: []byte("x")}
@@ -254,7 +254,7 @@ func TestRequestsOnADeadConnectionAreRepeatedIfThatIsSafe(t *testing.T) {
 	}
 }
 
-func readWhole(r *bufio.Reader) bool {
+func readRequest(r *bufio.Reader) bool {
 	req, err := http.ReadRequest(r)
 	if err != nil {
 		return false

@@ -119,7 +119,7 @@ func TestANumberThatATextOverwritesIsDeletedFromInfluxDB2(t *testing.T) {
 			defer server.Close()
 			s := openStore(t, influx.Options{URL: server.URL, Bucket: "b", Org: "o"})
 			if _, err := s.Write(t.Context(), iot.Readings{Points: []iot.Point{text, otherSensor}}); (err != nil) != tc.err {
-				t.Fatal(err)
+				t.Fatalf("Write: error = %v, want an error: %t", err, tc.err)
 			}
 			expectQuery(t, db, `r.account == "7" and (r.sensor_id == "d1.a" or r.sensor_id == "d1.b")`,
 				"start: 2026-03-01T12:00:00.000000005Z, stop: 2026-03-01T13:00:00.000000006Z")

@@ -14,8 +14,8 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// signed configures a secret, so that requests have a webhook-id.
-func signed(d *worker.Deps) {
+// withSecret configures a secret, so that requests have a webhook-id.
+func withSecret(d *worker.Deps) {
 	d.Secrets = func(context.Context, relay.AccountID) ([]string, error) {
 		return []string{"whsec_" + base64.StdEncoding.EncodeToString([]byte("a secret of twenty-four bytes"))}, nil
 	}
@@ -33,7 +33,7 @@ func TestNothingIsLostIfRedisIsCutOffBeforeOutcomesAreSaved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy := redistest.NewProxy(t, redistest.Start(t))
-			r := newRigWith(t, newBackends(t, proxy.URL), Options{Lease: 10 * time.Second}, nil, signed)
+			r := newRigWith(t, newBackends(t, proxy.URL), Options{Lease: 10 * time.Second}, nil, withSecret)
 			reached, release := make(chan struct{}), make(chan struct{})
 			var once sync.Once
 			var mu sync.Mutex

@@ -109,7 +109,7 @@ type backends struct {
 	gate    *gateway.Gate
 }
 
-// newBackends returns new records and the Redis at a URL.
+// newBackends returns back ends with new records and the Redis at a URL.
 func newBackends(t testing.TB, url string) backends {
 	t.Helper()
 	return newBackendsWith(t, recordstest.Open(t), cache.Options{URL: url, Timeout: time.Second})

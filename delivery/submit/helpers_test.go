@@ -30,11 +30,11 @@ type store struct {
 	// onReports is called once, after Settle and before the parts are counted as finished.
 	onReports  func()
 	carrierIDs []message.CarrierID
-	reported   []string
+	reported   []string // id and first state of each reported message
 	refunds    int
-	begins     int // calls
-	settles    int
-	leased     int // messages
+	begins     int // calls of Begin
+	settles    int // calls of Settle
+	leased     int // messages returned by LeaseDue
 }
 
 func newStore() *store {
@@ -258,7 +258,7 @@ func (s *store) save(id message.ID, number string, parts int, due time.Time) mes
 	return clone(m)
 }
 
-// network is a carrier whose outcomes the test chooses.
+// network is a carrier that records submissions. The test sets answer or calls complete.
 type network struct {
 	mu           sync.Mutex
 	ids          []string // of the submissions

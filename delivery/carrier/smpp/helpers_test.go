@@ -59,7 +59,7 @@ func (s *smsc) acceptBind() *peer {
 	return p
 }
 
-// received is a PDU that the client sent.
+// received is a PDU that the SMSC received from the client.
 type received struct {
 	command, status, sequence uint32
 	body                      []byte

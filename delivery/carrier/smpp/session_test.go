@@ -131,7 +131,7 @@ func TestMalformedPDUsAreStoredAndTheBindStaysUp(t *testing.T) {
 			p.write(tc.raw)
 			p.expect(tc.command, tc.status, tc.sequence)
 			p.send(deliverSM, 0, 10, text)
-			p.expect(deliverSMResp, 0, 10) // the bind is up and in sync
+			p.expect(deliverSMResp, 0, 10) // the bind is up, and the framing is correct
 			got := st.pdus()
 			if len(got) != 2 {
 				t.Fatalf("%d PDUs were stored, want 2", len(got))

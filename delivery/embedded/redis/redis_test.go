@@ -66,7 +66,7 @@ func TestAsynqRunsTasks(t *testing.T) {
 }
 
 // startQueue starts to run tasks. Every other task fails in its first run. The returned function
-// waits until n tasks have succeeded.
+// waits until the tasks have run n+n/2 times.
 func startQueue(t *testing.T, db *cache.DB, n int) func(time.Duration) {
 	t.Helper()
 	var mu sync.Mutex
@@ -145,7 +145,7 @@ func TestALargePipelineDoesNotBlock(t *testing.T) {
 		return nil
 	})
 	if err != nil || cmds[9999].(*goredis.StringCmd).Val() != text {
-		t.Fatal(err)
+		t.Fatalf("error = %v, want the text as the last reply", err)
 	}
 }
 
