@@ -22,7 +22,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// api is the surface over real records; every answer is held to the contract.
+// api is the surface over real records. Every answer is compared with the contract.
 type api struct {
 	t     *testing.T
 	app   *fiber.App
@@ -31,14 +31,14 @@ type api struct {
 
 	networks *networks
 	trials   []inbound.Trial
-	sip      *office
+	sip      *archives
 }
 
 func clock() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) }
 
 func newAPI(t *testing.T, relays ...inbound.Relay) *api {
 	t.Helper()
-	a := &api{t: t, networks: &networks{}, sip: &office{}, db: recordstest.Open(t), check: contracttest.Open(t, OpenAPI())}
+	a := &api{t: t, networks: &networks{}, sip: &archives{}, db: recordstest.Open(t), check: contracttest.Open(t, OpenAPI())}
 	for _, r := range relays {
 		relaytest.NoError(t, a.db.Inbound.Put(t.Context(), r))
 	}
@@ -61,7 +61,7 @@ func newAPI(t *testing.T, relays ...inbound.Relay) *api {
 	return a
 }
 
-// try shows a request for each parameter of a relay.
+// try returns one request for each parameter of a relay.
 func (a *api) try(_ context.Context, r inbound.Relay, t inbound.Trial) (inbound.Explanation, error) {
 	a.trials = append(a.trials, t)
 	e := inbound.Explanation{Decision: inbound.Decision{State: event.Done, Outcome: r.String()}}
@@ -78,15 +78,15 @@ func noPrivate(raw string) error {
 	return nil
 }
 
-// ask sends a request as a JSON client does and returns status and body.
+// ask sends a request with a JSON body and returns the status and the body of the answer.
 func (a *api) ask(token, method, target, body string, headers ...string) (int, string) {
 	a.t.Helper()
 	headers = append([]string{"X-Auth-Token", token, "Content-Type", "application/json"}, headers...)
 	return a.check.Ask(a.t, a.app, answertest.Request(method, target, body, headers...))
 }
 
-// is checks status and body of an answer, byte for byte.
-func (a *api) is(token, method, target, body string, status int, want string) {
+// expect compares the status and the body of an answer, byte for byte.
+func (a *api) expect(token, method, target, body string, status int, want string) {
 	a.t.Helper()
 	code, got := a.ask(token, method, target, body)
 	relaytest.Equal(a.t, method+" "+target+": the status", code, status)

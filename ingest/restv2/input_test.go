@@ -8,8 +8,8 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Whatever a body holds, it is read or refused with the parameters named, and
-// what is read of it is text.
+// FuzzInput parses any body. A parameter is either read or refused, never both, and its value
+// is valid UTF-8.
 func FuzzInput(f *testing.F) {
 	f.Add([]byte(`{"action":"http_get","parameters":["https://a/?m=%m"]}`))
 	f.Add([]byte(`{"action":1,"parameters":{"a":[]}}`))
@@ -24,32 +24,32 @@ func FuzzInput(f *testing.F) {
 			}
 			return
 		}
-		in := inputFrom(params.OfObject(members))
-		name, list := in.Text("action"), in.Texts("parameters")
-		p := in.Problems
+		input := inputFrom(params.OfObject(members))
+		name, texts := input.Text("action"), input.Texts("parameters")
+		p := input.Problems
 		if name != "" && p["action"] != nil {
 			t.Fatalf("%q: the action %q was read and refused: %v", body, name, p)
 		}
-		if list != nil && p["parameters"] != nil {
-			t.Fatalf("%q: the parameters %q were read and refused: %v", body, list, p)
+		if texts != nil && p["parameters"] != nil {
+			t.Fatalf("%q: the parameters %q were read and refused: %v", body, texts, p)
 		}
 		for _, field := range []string{"destinations", "max_parts", "flash", "send_time"} {
-			again := inputFrom(params.OfObject(members))
-			numbers, parts, at := again.numbers("destinations"), again.parts(), again.timestamp("send_time")
-			_, q := again.flag("flash"), again.Problems
+			order := inputFrom(params.OfObject(members))
+			numbers, parts, sendTime := order.numbers("destinations"), order.parts(), order.timestamp("send_time")
+			_, q := order.flag("flash"), order.Problems
 			if len(q[field]) > 1 {
 				t.Fatalf("%q: %s is refused more than once: %v", body, field, q)
 			}
 			if q["max_parts"] == nil && (parts < 0 || parts > 255) {
 				t.Fatalf("%q: %d parts, want 0 to 255", body, parts)
 			}
-			if q["send_time"] != nil && !at.IsZero() {
-				t.Fatalf("%q: the time %s was read and refused", body, at)
+			if q["send_time"] != nil && !sendTime.IsZero() {
+				t.Fatalf("%q: the time %s was read and refused", body, sendTime)
 			}
-			list = append(list, numbers...)
+			texts = append(texts, numbers...)
 		}
-		_ = in.phones()
-		for _, s := range append(list, name) {
+		_ = input.phones()
+		for _, s := range append(texts, name) {
 			if !utf8.ValidString(s) {
 				t.Fatalf("%q: %q is not text", body, s)
 			}

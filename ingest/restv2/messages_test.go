@@ -16,47 +16,47 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// page is the block of a list on one page.
+// page returns the meta of a list with n records on one page.
 func page(n, per int) string {
 	return fmt.Sprintf(`"meta":{"pagination":{"total":%d,"count":%d,"per_page":%d,"current_page":1,"total_pages":1,"links":[]}}`, n, n, per)
 }
 
-// rich is the surface with credit on the account acme.
-func rich(t *testing.T, credits int64) *api {
+// withCredit returns the surface, with credit on the account acme.
+func withCredit(t *testing.T, credits int64) *api {
 	t.Helper()
 	a := newAPI(t)
 	relaytest.NoError(t, a.db.Credit.Open(t.Context(), 1, credits, clock()))
 	return a
 }
 
-func (a *api) balance(want int64) {
+func (a *api) expectBalance(want int64) {
 	a.t.Helper()
-	a.is("acme", "GET", "/v2/sms/credit", "", 200, fmt.Sprintf(`{"data":{"credit":%d}}`, want))
+	a.expect("acme", "GET", "/v2/sms/credit", "", 200, fmt.Sprintf(`{"data":{"credit":%d}}`, want))
 }
 
 func TestSendAndPending(t *testing.T) {
-	a := rich(t, 10)
-	a.is("acme", "GET", "/v2/sms/pending", "", 200, `{"data":[],`+page(0, 50)+`}`)
+	a := withCredit(t, 10)
+	a.expect("acme", "GET", "/v2/sms/pending", "", 200, `{"data":[],`+page(0, 50)+`}`)
 	long := strings.Repeat("a", 153) + "bc" + strings.Repeat("d", 20)
-	a.is("acme", "POST", "/v2/sms/send", fmt.Sprintf(`{"destinations":["447700900123",447700900124],"message":%q,"originator":"Shop","send_time":"2026-11-21 08:00:00"}`, long), 200,
+	a.expect("acme", "POST", "/v2/sms/send", fmt.Sprintf(`{"destinations":["447700900123",447700900124],"message":%q,"originator":"Shop","send_time":"2026-11-21 08:00:00"}`, long), 200,
 		`{"data":[`+
 			`{"id":1,"source":"Shop","destination":"447700900123","received":"2026-11-20 09:34:15","scheduled_delivery":"2026-11-21 08:00:00","original_scheduled_delivery":"2026-11-21 08:00:00","data":"`+long+`"},`+
 			`{"id":3,"source":"Shop","destination":"447700900124","received":"2026-11-20 09:34:15","scheduled_delivery":"2026-11-21 08:00:00","original_scheduled_delivery":"2026-11-21 08:00:00","data":"`+long+`"}],`+page(2, 2)+`}`)
-	a.balance(6)
-	a.is("acme", "GET", "/v2/sms/pending?page=2&per_page=3", "", 200,
+	a.expectBalance(6)
+	a.expect("acme", "GET", "/v2/sms/pending?page=2&per_page=3", "", 200,
 		`{"data":[{"id":4,"source":"Shop","destination":"447700900124","received":"2026-11-20 09:34:15","scheduled_delivery":"2026-11-21 08:00:00","original_scheduled_delivery":"2026-11-21 08:00:00","data":"`+long[153:]+`"}],`+
 			`"meta":{"pagination":{"total":4,"count":1,"per_page":3,"current_page":2,"total_pages":2,"links":[{"rel":"previous","url":"/v2/sms/pending?page=1&per_page=3"}]}}}`)
-	a.is("globex", "GET", "/v2/sms/pending", "", 200, `{"data":[],`+page(0, 50)+`}`)
+	a.expect("globex", "GET", "/v2/sms/pending", "", 200, `{"data":[],`+page(0, 50)+`}`)
 
-	a.is("globex", "DELETE", "/v2/sms/4", "", 404, `{"message":"Not found."}`)
-	a.is("acme", "DELETE", "/v2/sms/4", "", 204, "")
-	a.balance(7)
-	a.is("acme", "DELETE", "/v2/sms/4", "", 404, `{"message":"Not found."}`)
-	a.balance(7)
+	a.expect("globex", "DELETE", "/v2/sms/4", "", 404, `{"message":"Not found."}`)
+	a.expect("acme", "DELETE", "/v2/sms/4", "", 204, "")
+	a.expectBalance(7)
+	a.expect("acme", "DELETE", "/v2/sms/4", "", 404, `{"message":"Not found."}`)
+	a.expectBalance(7)
 	for _, bad := range []string{"0", "-1", "x", "1.5", "9007199254740993"} {
-		a.is("acme", "DELETE", "/v2/sms/"+bad, "", 422, `{"message":"The message must be the id of a pending message.","errors":"message"}`)
+		a.expect("acme", "DELETE", "/v2/sms/"+bad, "", 422, `{"message":"The message must be the id of a pending message.","errors":"message"}`)
 	}
-	a.is("acme", "POST", "/v2/sms/send?destinations=447700900123&destinations=447700900124&message=hi&flash=true&replace=true&max_parts=3&originator=12345&dlr_url=https%3A%2F%2Fexample.com%2F%3Fc%3D%25code", "", 200,
+	a.expect("acme", "POST", "/v2/sms/send?destinations=447700900123&destinations=447700900124&message=hi&flash=true&replace=true&max_parts=3&originator=12345&dlr_url=https%3A%2F%2Fexample.com%2F%3Fc%3D%25code", "", 200,
 		`{"data":[{"id":5,"source":"12345","destination":"447700900123","received":"2026-11-20 09:34:15","scheduled_delivery":"2026-11-20 09:34:15","original_scheduled_delivery":"2026-11-20 09:34:15","data":"hi"},`+
 			`{"id":6,"source":"12345","destination":"447700900124","received":"2026-11-20 09:34:15","scheduled_delivery":"2026-11-20 09:34:15","original_scheduled_delivery":"2026-11-20 09:34:15","data":"hi"}],`+page(2, 2)+`}`)
 	m, err := a.db.Messages.Get(t.Context(), 1, 5)
@@ -71,82 +71,82 @@ func TestSendAndPending(t *testing.T) {
 }
 
 func TestSendWithoutCredit(t *testing.T) {
-	a := rich(t, 2)
+	a := withCredit(t, 2)
 	const refused = `{"message":"Insufficient credit."}`
 	body := `{"destinations":["447700900123"],"message":"` + strings.Repeat("a", 400) + `"}`
-	a.is("acme", "POST", "/v2/sms/send", body, 402, refused)
-	a.is("globex", "POST", "/v2/sms/send", body, 402, refused)
-	a.is("acme", "POST", "/v2/sms/send-vcard", `{"destinations":["447700900123","447700900124","447700900125"],"first_name":"A","last_name":"B"}`, 402, refused)
-	a.balance(2)
-	a.is("acme", "GET", "/v2/sms/pending", "", 200, `{"data":[],`+page(0, 50)+`}`)
+	a.expect("acme", "POST", "/v2/sms/send", body, 402, refused)
+	a.expect("globex", "POST", "/v2/sms/send", body, 402, refused)
+	a.expect("acme", "POST", "/v2/sms/send-vcard", `{"destinations":["447700900123","447700900124","447700900125"],"first_name":"A","last_name":"B"}`, 402, refused)
+	a.expectBalance(2)
+	a.expect("acme", "GET", "/v2/sms/pending", "", 200, `{"data":[],`+page(0, 50)+`}`)
 }
 
 func TestPreview(t *testing.T) {
-	a := rich(t, 2)
-	a.is("acme", "POST", "/v2/sms/preview", `{"destinations":["447700900123","447700900124"],"message":"`+strings.Repeat("é", 161)+`"}`, 200,
+	a := withCredit(t, 2)
+	a.expect("acme", "POST", "/v2/sms/preview", `{"destinations":["447700900123","447700900124"],"message":"`+strings.Repeat("é", 161)+`"}`, 200,
 		`{"data":{"message_parts":2,"credit_cost":4,"available_credit":2,"message_meta":{"forced_route":null,"originator":"","dlr_type":"NONE","dlr_data":"","ip":"0.0.0.0","flash":false,"replace_sms":false,"account_id":1,"delete_body":false,"send_time":null}}}`)
-	a.is("acme", "POST", "/v2/sms/preview", `{"destinations":["447700900123"],"message":"`+strings.Repeat("日", 200)+`","max_parts":2,"originator":"Shop","send_time":"2026-11-21T09:00:00+01:00","dlr_url":"https://example.com/%msgid","flash":true,"replace":true}`, 422,
+	a.expect("acme", "POST", "/v2/sms/preview", `{"destinations":["447700900123"],"message":"`+strings.Repeat("日", 200)+`","max_parts":2,"originator":"Shop","send_time":"2026-11-21T09:00:00+01:00","dlr_url":"https://example.com/%msgid","flash":true,"replace":true}`, 422,
 		`{"message":"The replace is for messages of one part, because each part would replace the one before; this message has 2.","errors":"replace"}`)
-	a.is("acme", "POST", "/v2/sms/preview", `{"destinations":["447700900123"],"message":"`+strings.Repeat("日", 200)+`","max_parts":1,"originator":"Shop","send_time":"2026-11-21T09:00:00+01:00","dlr_url":"https://example.com/%msgid","flash":true,"replace":true}`, 200,
+	a.expect("acme", "POST", "/v2/sms/preview", `{"destinations":["447700900123"],"message":"`+strings.Repeat("日", 200)+`","max_parts":1,"originator":"Shop","send_time":"2026-11-21T09:00:00+01:00","dlr_url":"https://example.com/%msgid","flash":true,"replace":true}`, 200,
 		`{"data":{"message_parts":1,"credit_cost":1,"available_credit":2,"message_meta":{"forced_route":null,"originator":"Shop","dlr_type":"HTTPGET","dlr_data":"https://example.com/%msgid","ip":"0.0.0.0","flash":true,"replace_sms":true,"account_id":1,"delete_body":false,"send_time":"2026-11-21 08:00:00"}}}`)
-	a.balance(2)
+	a.expectBalance(2)
 }
 
-// Over the wire, too, preview and send count as the table does.
-func TestPreviewAndSendCountAlike(t *testing.T) {
-	a := rich(t, 1<<20)
-	left := int64(1 << 20)
+// The preview and the charge of a text agree with the numbers of parts in smstest.
+func TestPreviewAndSendCountTheSameParts(t *testing.T) {
+	a := withCredit(t, 1<<20)
+	credit := int64(1 << 20)
 	for _, tc := range smstest.Texts() {
 		body, err := json.Marshal(map[string]any{"destinations": []string{"447700900123", "447700900124"}, "message": tc.Text})
 		relaytest.NoError(t, err)
 		_, answer := a.ask("acme", "POST", "/v2/sms/preview", string(body))
-		want := fmt.Sprintf(`{"data":{"message_parts":%d,"credit_cost":%d,"available_credit":%d,`, tc.Parts, 2*tc.Parts, left)
+		want := fmt.Sprintf(`{"data":{"message_parts":%d,"credit_cost":%d,"available_credit":%d,`, tc.Parts, 2*tc.Parts, credit)
 		if !strings.HasPrefix(answer, want) {
 			t.Errorf("%s: %s, want %s", tc.Name, answer, want)
 		}
 		if status, answer := a.ask("acme", "POST", "/v2/sms/send", string(body)); status != 200 {
 			t.Errorf("%s: %d %s", tc.Name, status, answer)
 		}
-		left -= int64(2 * tc.Parts)
+		credit -= int64(2 * tc.Parts)
 		balance, err := a.db.Credit.Balance(t.Context(), 1)
 		relaytest.NoError(t, err)
-		relaytest.Equal(t, tc.Name+": the balance", balance, left)
+		relaytest.Equal(t, tc.Name+": the balance", balance, credit)
 	}
 }
 
-func TestMessagesThatAreRefused(t *testing.T) {
-	a := rich(t, 10)
+func TestInvalidMessagesAreRefused(t *testing.T) {
+	a := withCredit(t, 10)
 	const ok = `"destinations":["447700900123"],"message":"hi"`
 	for _, tc := range []struct{ name, body, errors string }{
 		{"nothing", `{}`, "destinations, message"},
 		{"no destination", `{"destinations":[],"message":"hi"}`, "destinations"},
-		{"destinations that are no array", `{"destinations":{"a":1},"message":"hi"}`, "destinations"},
+		{"an object as destinations", `{"destinations":{"a":1},"message":"hi"}`, "destinations"},
 		{"a destination with a plus", `{"destinations":["+447700900123"],"message":"hi"}`, "destinations"},
-		{"a destination that is a fraction", `{"destinations":[4477009.5],"message":"hi"}`, "destinations"},
-		{"a destination that is null", `{"destinations":[null],"message":"hi"}`, "destinations"},
+		{"a fraction as a destination", `{"destinations":[4477009.5],"message":"hi"}`, "destinations"},
+		{"null as a destination", `{"destinations":[null],"message":"hi"}`, "destinations"},
 		{"an empty message", `{"destinations":["447700900123"],"message":""}`, "message"},
-		{"a message that is a number", `{"destinations":["447700900123"],"message":7}`, "message"},
+		{"a number as the message", `{"destinations":["447700900123"],"message":7}`, "message"},
 		{"a message of 256 parts", `{"destinations":["447700900123"],"message":"` + strings.Repeat("a", 153*255+1) + `"}`, "message"},
-		{"a long name", `{` + ok + `,"originator":"abcdefghijkl"}`, "originator"},
-		{"a time that is none", `{` + ok + `,"send_time":"2026-02-30 12:00:00"}`, "send_time"},
-		{"a day", `{` + ok + `,"send_time":"2026-11-21"}`, "send_time"},
-		{"a time that is a word", `{` + ok + `,"send_time":"tomorrow"}`, "send_time"},
+		{"an originator of 12 characters", `{` + ok + `,"originator":"abcdefghijkl"}`, "originator"},
+		{"February 30", `{` + ok + `,"send_time":"2026-02-30 12:00:00"}`, "send_time"},
+		{"a date without a time", `{` + ok + `,"send_time":"2026-11-21"}`, "send_time"},
+		{"a word as a time", `{` + ok + `,"send_time":"tomorrow"}`, "send_time"},
 		{"a time in two years", `{` + ok + `,"send_time":"2028-11-21 08:00:00"}`, "send_time"},
-		{"a time that is a number", `{` + ok + `,"send_time":1700000000}`, "send_time"},
-		{"no parts", `{` + ok + `,"max_parts":0}`, "max_parts"},
+		{"a number as a time", `{` + ok + `,"send_time":1700000000}`, "send_time"},
+		{"zero parts", `{` + ok + `,"max_parts":0}`, "max_parts"},
 		{"256 parts", `{` + ok + `,"max_parts":256}`, "max_parts"},
 		{"half a part", `{` + ok + `,"max_parts":1.5}`, "max_parts"},
-		{"parts that are a text", `{` + ok + `,"max_parts":"3"}`, "max_parts"},
-		{"parts that are nearly none", `{` + ok + `,"max_parts":1e-400}`, "max_parts"},
-		{"destinations that are one text", `{"destinations":"447700900123","message":"hi"}`, "destinations"},
-		{"a flash that is a text", `{` + ok + `,"flash":"true"}`, "flash"},
-		{"parts that are a truth", `{` + ok + `,"max_parts":true}`, "max_parts"},
-		{"a flash that is a word", `{` + ok + `,"flash":"yes"}`, "flash"},
-		{"a replace that is a number", `{` + ok + `,"replace":1}`, "replace"},
+		{"a string as parts", `{` + ok + `,"max_parts":"3"}`, "max_parts"},
+		{"a fraction close to zero as parts", `{` + ok + `,"max_parts":1e-400}`, "max_parts"},
+		{"a string as destinations", `{"destinations":"447700900123","message":"hi"}`, "destinations"},
+		{"a string as flash", `{` + ok + `,"flash":"true"}`, "flash"},
+		{"a boolean as parts", `{` + ok + `,"max_parts":true}`, "max_parts"},
+		{"a word as flash", `{` + ok + `,"flash":"yes"}`, "flash"},
+		{"a number as replace", `{` + ok + `,"replace":1}`, "replace"},
 		{"a report to a private address", `{` + ok + `,"dlr_url":"http://10.0.0.1/"}`, "dlr_url"},
-		{"a report that is no URL", `{` + ok + `,"dlr_url":"example.com"}`, "dlr_url"},
-		{"all that is wrong", `{"destinations":["1"],"message":7,"originator":"------------","flash":"x","max_parts":0,"dlr_url":"x"}`, "destinations, dlr_url, flash, max_parts, message, originator"},
-		{"no JSON", `{`, "body"},
+		{"a relative URL for reports", `{` + ok + `,"dlr_url":"example.com"}`, "dlr_url"},
+		{"invalid fields only", `{"destinations":["1"],"message":7,"originator":"------------","flash":"x","max_parts":0,"dlr_url":"x"}`, "destinations, dlr_url, flash, max_parts, message, originator"},
+		{"invalid JSON", `{`, "body"},
 		{"a list", `[]`, "body"},
 	} {
 		for _, path := range []string{"/v2/sms/send", "/v2/sms/preview"} {
@@ -160,18 +160,18 @@ func TestMessagesThatAreRefused(t *testing.T) {
 			}
 		}
 	}
-	a.balance(10)
+	a.expectBalance(10)
 	for _, path := range []string{"/v2/sms/send", "/v2/sms/preview", "/v2/sms/send-vcard"} {
 		if status, answer := a.ask("acme", "POST", path, `{}`, "Content-Type", "text/plain"); status != 415 {
 			t.Errorf("%s as text: %d %s", path, status, answer)
 		}
-		a.is("nobody", "POST", path, `{}`, 401, `{"message":"Unauthenticated."}`)
-		a.is("iot", "POST", path, `{}`, 403, `{"message":"This action is unauthorised."}`)
+		a.expect("nobody", "POST", path, `{}`, 401, `{"message":"Unauthenticated."}`)
+		a.expect("iot", "POST", path, `{}`, 403, `{"message":"This action is unauthorised."}`)
 	}
 }
 
 func TestContactCards(t *testing.T) {
-	a := rich(t, 20)
+	a := withCredit(t, 20)
 	status, answer := a.ask("acme", "POST", "/v2/sms/send-vcard", `{"destinations":["447700900123"],"first_name":"Zoë","last_name":"Ångström","phone":{"mobile":"+447700900999","home":null},"email":"z@example.com","birth_date":"1990-01-31","note":"one\ntwo","version":"4.0","originator":"Shop","dlr_url":"https://example.com/%code/%dest/%msgid"}`)
 	if status != 200 {
 		t.Fatalf("%d %s", status, answer)
@@ -188,19 +188,19 @@ func TestContactCards(t *testing.T) {
 	relaytest.Equal(t, "the coding", m.Coding, message.Binary)
 	answertest.Begins(t, "the card", string(card), "BEGIN:VCARD\r\nVERSION:4.0\r\n")
 	answertest.Contains(t, "the card", string(card), "Zoë")
-	a.balance(20 - int64(len(m.Parts)))
+	a.expectBalance(20 - int64(len(m.Parts)))
 	if status, answer := a.ask("acme", "POST", "/v2/sms/send-vcard?destinations=447700900123&first_name=A&last_name=B&phone.work=123", ""); status != 200 {
 		t.Errorf("as a query: %d %s", status, answer)
 	}
 	for _, tc := range []struct{ name, body, errors string }{
 		{"nothing", `{}`, "destinations, first_name, last_name"},
-		{"a phone that is text", `{"destinations":["447700900123"],"first_name":"A","last_name":"B","phone":"1"}`, "phone"},
-		{"a number that is none", `{"destinations":["447700900123"],"first_name":"A","last_name":"B","phone":{"home":7}}`, "phone.home"},
-		{"another version", `{"destinations":["447700900123"],"first_name":"A","last_name":"B","version":"5.0"}`, "version"},
-		{"a birthday that is none", `{"destinations":["447700900123"],"first_name":"A","last_name":"B","birth_date":"31/01/1990"}`, "birth_date"},
+		{"a string as phones", `{"destinations":["447700900123"],"first_name":"A","last_name":"B","phone":"1"}`, "phone"},
+		{"a number as a phone", `{"destinations":["447700900123"],"first_name":"A","last_name":"B","phone":{"home":7}}`, "phone.home"},
+		{"an unknown version", `{"destinations":["447700900123"],"first_name":"A","last_name":"B","version":"5.0"}`, "version"},
+		{"a birthday in another format", `{"destinations":["447700900123"],"first_name":"A","last_name":"B","birth_date":"31/01/1990"}`, "birth_date"},
 		{"a name with a control character", `{"destinations":["447700900123"],"first_name":"A\u0000","last_name":"B"}`, "first_name"},
-		{"a very long note", `{"destinations":["447700900123"],"first_name":"A","last_name":"B","note":"` + strings.Repeat("a", 255*140) + `"}`, "note"},
-		{"a destination as well", `{"destinations":["x"],"first_name":"A","last_name":7}`, "destinations, last_name"},
+		{"a note of more than 255 parts", `{"destinations":["447700900123"],"first_name":"A","last_name":"B","note":"` + strings.Repeat("a", 255*140) + `"}`, "note"},
+		{"an invalid destination and an invalid name", `{"destinations":["x"],"first_name":"A","last_name":7}`, "destinations, last_name"},
 	} {
 		status, answer := a.ask("acme", "POST", "/v2/sms/send-vcard", tc.body)
 		relaytest.Equal(t, tc.name+": the status", status, 422)
@@ -209,43 +209,43 @@ func TestContactCards(t *testing.T) {
 }
 
 func TestIdempotencyKeys(t *testing.T) {
-	a := rich(t, 10)
+	a := withCredit(t, 10)
 	send := func(token, body, key string) (int, string) {
 		t.Helper()
 		return a.ask(token, "POST", "/v2/sms/send", body, "Idempotency-Key", key)
 	}
 	const body = `{"destinations":["447700900123"],"message":"hi","flash":true}`
-	_, first := send("acme", body, "k1")
-	status, again := send("acme", `{"flash":true,"message":"hi","destinations":["447700900123"]}`, "k1")
+	_, answer := send("acme", body, "k1")
+	status, repeated := send("acme", `{"flash":true,"message":"hi","destinations":["447700900123"]}`, "k1")
 	relaytest.Equal(t, "the status of the repetition", status, 200)
-	relaytest.Equal(t, "the answer to the repetition", again, first)
-	a.balance(9)
+	relaytest.Equal(t, "the answer to the repetition", repeated, answer)
+	a.expectBalance(9)
 	const refused = `{"message":"The Idempotency-Key was used for another request.","errors":"Idempotency-Key"}`
-	status, answer := send("acme", `{"destinations":["447700900123"],"message":"ho"}`, "k1")
+	status, refusal := send("acme", `{"destinations":["447700900123"],"message":"ho"}`, "k1")
 	relaytest.Equal(t, "the status of another message", status, 422)
-	relaytest.Equal(t, "the answer to another message", answer, refused)
-	status, answer = a.ask("acme", "POST", "/v2/sms/send-vcard", `{"destinations":["447700900123"],"first_name":"A","last_name":"B"}`, "Idempotency-Key", "k1")
+	relaytest.Equal(t, "the answer to another message", refusal, refused)
+	status, refusal = a.ask("acme", "POST", "/v2/sms/send-vcard", `{"destinations":["447700900123"],"first_name":"A","last_name":"B"}`, "Idempotency-Key", "k1")
 	relaytest.Equal(t, "the status of another operation", status, 422)
-	relaytest.Equal(t, "the answer to another operation", answer, refused)
-	if status, _ := send("globex", body, "k1"); status != 402 { // another account's key is another
+	relaytest.Equal(t, "the answer to another operation", refusal, refused)
+	if status, _ := send("globex", body, "k1"); status != 402 { // keys belong to an account
 		t.Error(status)
 	}
 	relaytest.NoError(t, a.db.Credit.Open(t.Context(), 2, 5, clock()))
-	if status, _ := send("globex", body, "k1"); status != 200 { // what was refused is not remembered
+	if status, _ := send("globex", body, "k1"); status != 200 { // a refused request does not use its key
 		t.Error(status)
 	}
-	if _, other := send("acme", body, "k2"); other == first {
-		t.Error("another key is the same order")
+	if _, answerK2 := send("acme", body, "k2"); answerK2 == answer {
+		t.Error("an order with another key has the same answer")
 	}
-	a.balance(8)
+	a.expectBalance(8)
 	if status, answer := send("acme", body, strings.Repeat("k", 256)); status != 422 {
 		t.Errorf("%d %s", status, answer)
 	}
 }
 
 func TestSendingWhileTheStoreIsDown(t *testing.T) {
-	a := rich(t, 10)
-	a.ask("acme", "GET", "/v2/sms/credit", "") // the token is remembered
+	a := withCredit(t, 10)
+	a.ask("acme", "GET", "/v2/sms/credit", "") // the token is cached
 	relaytest.NoError(t, a.db.Close())
 	for _, op := range []struct{ method, path, body string }{
 		{"POST", "/v2/sms/send", `{"destinations":["447700900123"],"message":"hi"}`},
@@ -259,9 +259,9 @@ func TestSendingWhileTheStoreIsDown(t *testing.T) {
 	}
 }
 
-// The same order, many times at once under one key, is one.
-func TestRepeatsAtTheSameTime(t *testing.T) {
-	a := rich(t, 10)
+// Concurrent requests with the same key create one message.
+func TestConcurrentRequestsWithOneKey(t *testing.T) {
+	a := withCredit(t, 10)
 	answers := make([]string, 20)
 	var running sync.WaitGroup
 	for i := range answers {
@@ -285,5 +285,5 @@ func TestRepeatsAtTheSameTime(t *testing.T) {
 		t.Fatalf("different answers: %q", answers)
 	}
 	answertest.Contains(t, "the answer", answers[0], `"data":"hi"`)
-	a.balance(9)
+	a.expectBalance(9)
 }
