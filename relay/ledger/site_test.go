@@ -16,8 +16,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// site is the service over real records. Jobs run as soon as they are submitted,
-// twice, since any job may.
+// site is a service with a real store. Submit runs each job at once, and twice, because a
+// job may be repeated after a crash.
 type site struct {
 	t           *testing.T
 	db          *recordstest.Records
@@ -47,7 +47,7 @@ func newSite(t *testing.T) *site {
 	return st
 }
 
-// open makes a service with the site's master keys.
+// open returns a new service with the site's master keys and heads.
 func (st *site) open() *ledger.Service {
 	st.t.Helper()
 	v, err := vault.New(st.db.Ledgers, st.masters)
@@ -57,7 +57,7 @@ func (st *site) open() *ledger.Service {
 	})
 }
 
-// Notify is the account's callback.
+// Notify records an event.
 func (st *site) Notify(_ context.Context, _ relay.AccountID, e outbox.Event) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -88,7 +88,7 @@ func (st *site) Submit(ctx context.Context, j job.Job) error {
 	return st.db.Jobs.Finish(ctx, j, job.Outcome{Result: b}, j.CreatedAt)
 }
 
-// generate makes a token and returns its details.
+// generate generates a token and returns its details.
 func (st *site) generate(ledgerID string, n ledger.NewToken) *ledger.Details {
 	st.t.Helper()
 	id, err := st.s.Generate(st.t.Context(), 1, ledgerID, n)
@@ -101,7 +101,7 @@ func (st *site) finished(id string) ledger.Status {
 	status, err := st.s.Job(st.t.Context(), 1, id)
 	relaytest.NoError(st.t, err)
 	if status.State != job.Completed {
-		st.t.Fatalf("job %s is %s, want it completed; its error: %s", id, status.State, status.Error)
+		st.t.Fatalf("job %s: state = %s, want completed; error %s", id, status.State, status.Error)
 	}
 	return status
 }

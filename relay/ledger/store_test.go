@@ -26,11 +26,11 @@ func TestLedgers(t *testing.T) {
 		testClaims(t, s)
 		testLog(t, s)
 		if err := s.Delete(t.Context(), 1, "l1"); relay.KindOf(err) != relay.KindConflict {
-			t.Errorf("a ledger with a history: %v", err)
+			t.Errorf("Delete of a ledger with entries: error %v, want kind conflict", err)
 		}
 		t.Run("a deleted ledger keeps its hash", func(t *testing.T) { testHashStays(t, NewStore(open(t))) })
 		t.Run("a log without entries has a head", func(t *testing.T) { testEmptyLog(t, NewStore(open(t))) })
-		t.Run("a claim of several counts all or none", func(t *testing.T) { testClaimsOfSeveral(t, NewStore(open(t))) })
+		t.Run("a claim of several tokens counts for all or none", func(t *testing.T) { testClaimsOfSeveral(t, NewStore(open(t))) })
 	})
 }
 
@@ -39,25 +39,25 @@ func testHashStays(t *testing.T, s *Store) {
 	must(t, s.Put(ctx, 1, Ledger{ID: "l", Hash: "first"}))
 	must(t, s.Delete(ctx, 1, "l"))
 	must(t, s.Put(ctx, 1, Ledger{ID: "l", Hash: "second"}))
-	if all, err := s.Ledgers(ctx, 1); err != nil {
+	if ledgers, err := s.Ledgers(ctx, 1); err != nil {
 		t.Error(err)
-	} else if len(all) != 1 {
-		t.Errorf("result of Ledgers: %d results, want %d", len(all), 1)
+	} else if len(ledgers) != 1 {
+		t.Errorf("got %d ledgers, want 1", len(ledgers))
 	} else {
-		relaytest.Equal(t, "result of Ledgers, [0].Hash", all[0].Hash, "first")
+		relaytest.Equal(t, "the hash of the ledger", ledgers[0].Hash, "first")
 	}
 }
 
 func testEmptyLog(t *testing.T, s *Store) {
 	for _, step := range []struct {
-		was   int64
-		taken bool
+		oldSize int64
+		stored  bool
 	}{{1, false}, {0, true}} {
-		taken, err := s.Extend(t.Context(), 1, "l", step.was, Log{Signed: step.was, Head: "head"}, nil)
+		stored, err := s.Extend(t.Context(), 1, "l", step.oldSize, Log{Signed: step.oldSize, Head: "head"}, nil)
 		relaytest.NoError(t, err)
-		relaytest.Equal(t, "result of Extend", taken, step.taken)
+		relaytest.Equal(t, "whether the head was stored", stored, step.stored)
 	}
-	relaytest.Equal(t, "result of Log", relaytest.Must(s.Log(t.Context(), 1, "l"))(t), Log{Head: "head"})
+	relaytest.Equal(t, "the log", relaytest.Must(s.Log(t.Context(), 1, "l"))(t), Log{Head: "head"})
 }
 
 func TestPrivateTokensExpire(t *testing.T) {
@@ -73,21 +73,22 @@ func TestPrivateTokensExpire(t *testing.T) {
 		must(t, err)
 		now = now.Add(time.Hour)
 		if _, err := s.Private(ctx, 1, "j1"); relay.KindOf(err) != relay.KindNotFound {
-			t.Errorf("an expired one: %v", err)
+			t.Errorf("Private after the expiry: error %v, want kind not found", err)
 		}
 		must(t, s.SetPrivate(ctx, 1, "j2", []byte("new"), time.Hour))
 		must(t, s.Sweep(ctx, now))
-		left, err := db.Values[string](ctx, s.db, "test", "SELECT kind || name FROM ledger_sealed ORDER BY kind, name")
-		if err != nil || !slices.Equal(left, []string{"privatej2", "secretsigner"}) {
-			t.Errorf("%q, %v", left, err)
+		rows, err := db.Values[string](ctx, s.db, "test", "SELECT kind || name FROM ledger_sealed ORDER BY kind, name")
+		if err != nil || !slices.Equal(rows, []string{"privatej2", "secretsigner"}) {
+			t.Errorf("stored rows %q, error %v; want privatej2 and secretsigner", rows, err)
 		}
 	}
 	t.Run("on SQLite", func(t *testing.T) { test(t, db.Options{}) })
 	t.Run("on PostgreSQL", func(t *testing.T) { test(t, db.Options{URL: dbtest.Shared(t).NewDatabase(t)}) })
 }
 
-// TestAChangedRowOfAKeyIsAnError changes rows of keys as one who writes the database can.
-// They are neither taken for missing, after which they would be made anew, nor swept.
+// TestAChangedRowOfAKeyIsAnError changes the rows of keys, as an attacker who can write the
+// database may. A changed row is not treated as missing, which would create a new key, and
+// is not swept.
 func TestAChangedRowOfAKeyIsAnError(t *testing.T) {
 	dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
 		s, ctx := NewStore(open(t)), t.Context()
@@ -102,15 +103,15 @@ func TestAChangedRowOfAKeyIsAnError(t *testing.T) {
 			must(t, s.Sweep(ctx, dbtest.At(1)))
 			_, keysetErr := s.Keyset(ctx, 0)
 			_, secretErr := s.Secret(ctx, 1, "signer l")
-			for _, got := range []struct {
+			for _, result := range []struct {
 				err error
 				row string
 			}{
 				{keysetErr, "account 0, kind 'keyset' and name ''"},
 				{secretErr, "account 1, kind 'secret' and name 'signer l'"},
 			} {
-				if text := fmt.Sprint(got.err); !strings.Contains(text, got.row+" was changed: "+tc.fault) {
-					t.Errorf("%s: %s", tc.change, text)
+				if text := fmt.Sprint(result.err); !strings.Contains(text, result.row+" was changed: "+tc.fault) {
+					t.Errorf("%s: error %q, want %q", tc.change, text, result.row+" was changed: "+tc.fault)
 				}
 			}
 		}
@@ -125,36 +126,36 @@ func TestTwoGateways(t *testing.T) {
 	for i := range tokens {
 		tokens[i] = Token{ID: fmt.Sprint("t", i), Ledger: "l", Limit: 10}
 	}
-	var counted, extended atomic.Int32
+	var claimCount, headCount atomic.Int32
 	dbtest.Together(120, func(i int) {
 		s, tok := gateways[i%2], tokens[i/2%3]
 		must(t, s.generateOne(ctx, tok, []byte("generated")))
-		r, err := s.claimOne(ctx, 1, Claim{Token: tok, JobID: fmt.Sprint("c", i/6), Now: dbtest.At(0)}) // each job on both
+		r, err := s.claimOne(ctx, 1, Claim{Token: tok, JobID: fmt.Sprint("c", i/6), Now: dbtest.At(0)}) // each job runs on both gateways
 		must(t, err)
 		if r == ClaimCounted {
-			counted.Add(1)
+			claimCount.Add(1)
 		}
 		must(t, s.Annotate(ctx, 1, Annotation{Authenticator: authenticator(tok), Token: tok, JobID: fmt.Sprint("m", i/6), Metadata: []byte("{}"), Entry: []byte("m")}))
-		taken, err := s.Extend(ctx, 1, "l", 0, Log{Signed: 1, Head: "head"}, []merkle.Hash{{1}})
+		stored, err := s.Extend(ctx, 1, "l", 0, Log{Signed: 1, Head: "head"}, []merkle.Hash{{1}})
 		must(t, err)
-		if taken {
-			extended.Add(1)
+		if stored {
+			headCount.Add(1)
 		}
 	})
-	// A token has 20 jobs that claim, of which 10 count on both gateways.
-	if counted.Load() != 3*10*2 || extended.Load() != 1 {
-		t.Errorf("%d claims counted, %d heads", counted.Load(), extended.Load())
+	// Each token is claimed by 20 jobs, of which 10 count, on both gateways.
+	if claimCount.Load() != 3*10*2 || headCount.Load() != 1 {
+		t.Errorf("%d claims counted and %d heads stored, want 60 and 1", claimCount.Load(), headCount.Load())
 	}
 	log, err := gateways[0].Log(ctx, 1, "l")
 	if want := int64(3 + 3*10 + 3*20); err != nil || log.Entries != want {
-		t.Errorf("%+v, %v, want %d entries", log, err, want)
+		t.Errorf("log = %+v, error %v; want %d entries", log, err, want)
 	}
 	for _, tok := range tokens {
 		if got, err := gateways[1].Token(ctx, 1, tok.ID); err != nil || got.Claimed != 10 {
-			t.Errorf("%d claims, %v", got.Claimed, err)
+			t.Errorf("token %s: %d claims, error %v; want 10", tok.ID, got.Claimed, err)
 		}
 		if got, err := gateways[1].Annotations(ctx, 1, tok.ID); err != nil || len(got) != 20 {
-			t.Errorf("%d entries append metadata, %v", len(got), err)
+			t.Errorf("token %s: %d annotations, error %v; want 20", tok.ID, len(got), err)
 		}
 	}
 }
@@ -182,11 +183,11 @@ func testDeclared(t *testing.T, s *Store) {
 	got, err := s.Ledgers(ctx, 1)
 	relaytest.NoError(t, err)
 	if len(got) != 2 {
-		t.Fatalf("result of Ledgers: %d results, want %d", len(got), 2)
+		t.Fatalf("got %d ledgers, want 2", len(got))
 	}
-	relaytest.Equal(t, "result of Ledgers, [0].ID", got[0].ID, "a")
-	relaytest.Equal(t, "result of Ledgers, [1]", got[1], l)
-	relaytest.Equal(t, "another account has: number of results", len(relaytest.Must(s.Ledgers(ctx, 2))(t)), 0)
+	relaytest.Equal(t, "the id of the first ledger", got[0].ID, "a")
+	relaytest.Equal(t, "the second ledger", got[1], l)
+	relaytest.Equal(t, "the number of ledgers of another account", len(relaytest.Must(s.Ledgers(ctx, 2))(t)), 0)
 	if err := s.Delete(ctx, 1, "a"); err != nil {
 		t.Error(err)
 	}
@@ -201,27 +202,27 @@ func testSecrets(t *testing.T, s *Store) {
 		t.Error(err)
 	}
 	for _, step := range []struct {
-		was, is string
-		taken   bool
+		oldKeyset, newKeyset string
+		stored               bool
 	}{{"", "one", true}, {"", "two", false}, {"x", "two", false}, {"one", "two\x00\xff", true}} {
-		err := s.PutKeyset(ctx, 1, []byte(step.was), []byte(step.is))
-		if (err == nil) != step.taken || err != nil && relay.KindOf(err) != relay.KindConflict {
+		err := s.PutKeyset(ctx, 1, []byte(step.oldKeyset), []byte(step.newKeyset))
+		if (err == nil) != step.stored || err != nil && relay.KindOf(err) != relay.KindConflict {
 			t.Errorf("%+v: %v", step, err)
 		}
 	}
 	if b, err := s.Keyset(ctx, 1); err != nil || string(b) != "two\x00\xff" {
-		t.Errorf("%q, %v", b, err)
+		t.Errorf("keyset = %q, error %v", b, err)
 	}
 	for _, text := range []string{"first", "second"} {
 		if b, err := s.KeepSecret(ctx, 1, "signer", []byte(text)); err != nil || string(b) != "first" {
-			t.Errorf("%q, %v", b, err)
+			t.Errorf("secret = %q, error %v; want first", b, err)
 		}
 	}
 	if err := s.SetPrivate(ctx, 1, "j", []byte("p"), time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := s.Private(ctx, 1, "j"); err != nil || string(b) != "p" {
-		t.Errorf("%q, %v", b, err)
+		t.Errorf("private token = %q, error %v; want p", b, err)
 	}
 	if _, err := s.Private(ctx, 2, "j"); relay.KindOf(err) != relay.KindNotFound {
 		t.Error(err)
@@ -232,7 +233,7 @@ func testSecrets(t *testing.T, s *Store) {
 	if err := s.SetHome(ctx, "t", 1<<40); err != nil {
 		t.Fatal(err)
 	}
-	relaytest.Equal(t, "result of Home", relaytest.Must(s.Home(ctx, "t"))(t), 1<<40)
+	relaytest.Equal(t, "the home account", relaytest.Must(s.Home(ctx, "t"))(t), 1<<40)
 }
 
 func testToken(t *testing.T, s *Store) {
@@ -255,14 +256,14 @@ func testToken(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	if got, err := s.Annotations(ctx, 1, "t"); err != nil || len(got) != 2 || string(got[0].Bytes) != "m1" || string(got[1].Bytes) != "m2" {
-		t.Errorf("appended: %+v, %v", got, err)
+		t.Errorf("annotations = %+v, error %v; want m1 and m2", got, err)
 	}
-	relaytest.Equal(t, "result of Token", relaytest.Must(s.Token(ctx, 1, "t"))(t), tok)
+	relaytest.Equal(t, "the stored token", relaytest.Must(s.Token(ctx, 1, "t"))(t), tok)
 	if _, err := s.Token(ctx, 2, "t"); relay.KindOf(err) != relay.KindNotFound {
-		t.Errorf("another account's: %v", err)
+		t.Errorf("Token in another account: error %v, want kind not found", err)
 	}
 	if err := s.Annotate(ctx, 2, Annotation{Authenticator: authenticator(tok), Token: tok, JobID: "m3"}); relay.KindOf(err) != relay.KindNotFound {
-		t.Errorf("another account's: %v", err)
+		t.Errorf("Annotate in another account: error %v, want kind not found", err)
 	}
 }
 
@@ -272,34 +273,34 @@ func testClaims(t *testing.T, s *Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var won atomic.Int32
+	var claimCount atomic.Int32
 	dbtest.Together(100, func(i int) {
-		for range 2 { // each job runs twice and comes to the same
+		for range 2 { // each job runs twice, with the same result
 			r, err := s.claimOne(ctx, 1, Claim{Token: tok, JobID: fmt.Sprint("j", i), Now: dbtest.At(1)})
 			if err != nil {
 				t.Error(err)
 			}
 			if r == ClaimCounted {
-				won.Add(1)
+				claimCount.Add(1)
 			}
 		}
 	})
-	if won.Load() != 2*3 {
-		t.Errorf("%d of 100 jobs claimed a token with 3 claims", won.Load()/2)
+	if claimCount.Load() != 2*3 {
+		t.Errorf("%d of 100 jobs claimed a token with 3 claims, want 3", claimCount.Load()/2)
 	}
-	relaytest.Equal(t, "result of claimOne", relaytest.Must(s.claimOne(ctx, 1, Claim{Token: tok, JobID: "late", Now: dbtest.At(100)}))(t), ClaimExpired)
-	relaytest.Equal(t, "result of Token, Claimed", relaytest.Must(s.Token(ctx, 1, "t"))(t).Claimed, 3)
+	relaytest.Equal(t, "the result of an expired claim", relaytest.Must(s.claimOne(ctx, 1, Claim{Token: tok, JobID: "late", Now: dbtest.At(100)}))(t), ClaimExpired)
+	relaytest.Equal(t, "the claims of the token", relaytest.Must(s.Token(ctx, 1, "t"))(t).Claimed, 3)
 	if _, err := s.claimOne(ctx, 2, Claim{Token: tok, JobID: "x"}); relay.KindOf(err) != relay.KindNotFound {
-		t.Errorf("another account's: %v", err)
+		t.Errorf("Claim in another account: error %v, want kind not found", err)
 	}
 	got, err := s.Entries(ctx, 1, "l1", []int64{0, 1, 2, 3, 4, 5, 6})
 	if err != nil || strings.TrimSpace(fmt.Sprintf("%s", got)) != "[generated t m1 m2 <1> <2> <3> ]" || got[6] != nil {
-		t.Errorf("%s, %v", got, err)
+		t.Errorf("entries = %s, error %v", got, err)
 	}
-	relaytest.Equal(t, "result of EntriesOf", relaytest.Must(s.EntriesOf(ctx, 1, "t"))(t), []int64{0, 1, 2, 3, 4, 5})
+	relaytest.Equal(t, "the entries of the token", relaytest.Must(s.EntriesOf(ctx, 1, "t"))(t), []int64{0, 1, 2, 3, 4, 5})
 }
 
-// Many jobs claim the same tokens of two ledgers, in both orders, at one time.
+// testClaimsOfSeveral has concurrent jobs claim the same tokens of two ledgers in both orders.
 func testClaimsOfSeveral(t *testing.T, s *Store) {
 	ctx := t.Context()
 	tokens := []Token{
@@ -308,51 +309,51 @@ func testClaimsOfSeveral(t *testing.T, s *Store) {
 	for _, tok := range tokens {
 		must(t, s.generateOne(ctx, tok, []byte("generated")))
 	}
-	var won atomic.Int32
+	var bothCount atomic.Int32
 	dbtest.Together(20, func(i int) {
 		claims := make([]Claim, 2)
 		for n := range claims {
 			claims[n] = Claim{Authenticator: authenticator(tokens[(i+n)%2]), Token: tokens[(i+n)%2], JobID: fmt.Sprint("j", i), Now: dbtest.At(1), Entry: numbered}
 		}
 		first, err := s.Claim(ctx, 1, claims)
-		again, err2 := s.Claim(ctx, 1, claims)
-		if err != nil || err2 != nil || !slices.Equal(first, again) {
-			t.Errorf("%v, %v, then %v, %v", first, err, again, err2)
+		second, err2 := s.Claim(ctx, 1, claims)
+		if err != nil || err2 != nil || !slices.Equal(first, second) {
+			t.Errorf("first run: %v, error %v; second run: %v, error %v", first, err, second, err2)
 			return
 		}
 		if first[0] == ClaimCounted && first[1] == ClaimCounted {
-			won.Add(1)
+			bothCount.Add(1)
 		} else if a, b := first[i%2], first[1-i%2]; a != ClaimExhausted || b != ClaimWithheld {
-			t.Errorf("a: %s, b: %s", a, b)
+			t.Errorf("results of a and b = %s and %s, want %s and %s", a, b, ClaimExhausted, ClaimWithheld)
 		}
 	})
-	if won.Load() != 3 {
-		t.Errorf("%d jobs claimed both", won.Load())
+	if bothCount.Load() != 3 {
+		t.Errorf("%d jobs claimed both tokens, want 3", bothCount.Load())
 	}
 	for _, tok := range tokens {
-		relaytest.Equal(t, "result of Token, Claimed", relaytest.Must(s.Token(ctx, 1, tok.ID))(t).Claimed, 3)
+		relaytest.Equal(t, "the claims of the token", relaytest.Must(s.Token(ctx, 1, tok.ID))(t).Claimed, 3)
 	}
 }
 
 func testLog(t *testing.T, s *Store) {
 	ctx := t.Context()
-	relaytest.Equal(t, "result of Log", relaytest.Must(s.Log(ctx, 1, "l1"))(t), Log{Entries: 6})
-	hashes := []merkle.Hash{{1, 0, 255}, {2}, {3}} // of two entries
+	relaytest.Equal(t, "the log", relaytest.Must(s.Log(ctx, 1, "l1"))(t), Log{Entries: 6})
+	hashes := []merkle.Hash{{1, 0, 255}, {2}, {3}} // the stored hashes of two entries
 	for _, step := range []struct {
-		was   int64
-		to    int64
-		taken bool
+		oldSize int64
+		newSize int64
+		stored  bool
 	}{{1, 2, false}, {0, 2, true}, {0, 2, false}, {2, 4, true}} {
-		taken, err := s.Extend(ctx, 1, "l1", step.was, Log{Signed: step.to, Head: fmt.Sprint("head ", step.to)}, hashes)
+		stored, err := s.Extend(ctx, 1, "l1", step.oldSize, Log{Signed: step.newSize, Head: fmt.Sprint("head ", step.newSize)}, hashes)
 		relaytest.NoError(t, err)
-		relaytest.Equal(t, "result of Extend", taken, step.taken)
+		relaytest.Equal(t, "whether the head was stored", stored, step.stored)
 	}
-	relaytest.Equal(t, "result of Log", relaytest.Must(s.Log(ctx, 1, "l1"))(t), Log{Entries: 6, Signed: 4, Head: "head 4"})
-	relaytest.Equal(t, "result of Hashes", relaytest.Must(s.Hashes(ctx, 1, "l1", []int64{0, 2, 3, 5, 9}))(t), []merkle.Hash{{1, 0, 255}, {3}, {1, 0, 255}, {3}, {}})
+	relaytest.Equal(t, "the log", relaytest.Must(s.Log(ctx, 1, "l1"))(t), Log{Entries: 6, Signed: 4, Head: "head 4"})
+	relaytest.Equal(t, "the hashes", relaytest.Must(s.Hashes(ctx, 1, "l1", []int64{0, 2, 3, 5, 9}))(t), []merkle.Hash{{1, 0, 255}, {3}, {1, 0, 255}, {3}, {}})
 }
 
-// TestHowTokensStand holds what verification and validation read.
-func TestHowTokensStand(t *testing.T) {
+// TestStandings tests the rows that verification and validation read.
+func TestStandings(t *testing.T) {
 	dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
 		s, ctx := NewStore(open(t)), t.Context()
 		must(t, s.Put(ctx, 1, Ledger{ID: "l", Hash: "h"}))
@@ -367,16 +368,16 @@ func TestHowTokensStand(t *testing.T) {
 		must(t, s.Annotate(ctx, 1, Annotation{Authenticator: authenticator(Token{ID: "b", Ledger: "l"}), Token: Token{ID: "b", Ledger: "l"}, JobID: "m", Metadata: []byte("{}"), Entry: []byte("m")}))
 		got, err := s.Standing(ctx, 1, "b")
 		relaytest.NoError(t, err)
-		relaytest.Equal(t, "result of Standing, Token.Claimed", got.Token.Claimed, 2)
+		relaytest.Equal(t, "the claims of the token", got.Token.Claimed, 2)
 		relaytest.Equal(t, "the generation, the last entry and the number of entries",
 			fmt.Sprintf("%d %s %d %s %d", got.Generation.Sequence, got.Generation.Bytes, got.Chain.Last.Sequence, got.Chain.Last.Bytes, got.Chain.Entries), "1 generated b 6 m 4")
 		if got, err := s.Standing(ctx, 1, "c"); err != nil {
 			t.Error(err)
 		} else {
-			relaytest.Equal(t, "of a token without events, the last entry", got.Chain.Last, got.Generation)
+			relaytest.Equal(t, "the last entry of a token without events", got.Chain.Last, got.Generation)
 		}
 		if _, err := s.Standing(ctx, 2, "b"); relay.KindOf(err) != relay.KindNotFound {
-			t.Errorf("another account's: %v", err)
+			t.Errorf("Standing in another account: error %v, want kind not found", err)
 		}
 		page, err := s.Standings(ctx, 1, "a", 2)
 		relaytest.NoError(t, err)
@@ -384,36 +385,36 @@ func TestHowTokensStand(t *testing.T) {
 		for _, st := range page {
 			tokens = append(tokens, fmt.Sprint(st.ID, " ", st.Token.Claimed, " ", st.Home))
 		}
-		relaytest.Equal(t, "the tokens of a page, their claims and accounts", tokens, []string{"b 2 7", "c 0 0"})
+		relaytest.Equal(t, "tokens, claims and home accounts of the page", tokens, []string{"b 2 7", "c 0 0"})
 		rows, err := s.Rows(ctx, 1, "l", 5, 9)
 		relaytest.NoError(t, err)
 		if len(rows) != 2 {
-			t.Fatalf("%d rows, want 2", len(rows))
+			t.Fatalf("got %d rows, want 2", len(rows))
 		}
-		relaytest.Equal(t, "rows, [1]", rows[1], got.Chain.Last)
-		relaytest.Equal(t, "rows, [1].Previous", rows[1].Previous, rows[0].MAC)
+		relaytest.Equal(t, "the second row", rows[1], got.Chain.Last)
+		relaytest.Equal(t, "the previous MAC of the second row", rows[1].Previous, rows[0].MAC)
 		rows[0].MAC, rows[0].Previous = nil, nil
-		relaytest.Equal(t, "rows, [0]", rows[0], Row{Sequence: 5, Token: "b", Job: "j2", Position: 2, Claims: 2, Bytes: []byte("<2>")})
+		relaytest.Equal(t, "the first row", rows[0], Row{Sequence: 5, Token: "b", Job: "j2", Position: 2, Claims: 2, Bytes: []byte("<2>")})
 		_, err = s.Extend(ctx, 2, "gone", 0, Log{Head: "head", SealedHead: "sealed"}, nil)
 		must(t, err)
 		logs, err := s.Logs(ctx)
 		relaytest.NoError(t, err)
-		relaytest.Equal(t, "result of Logs", logs, []LogOf{
+		relaytest.Equal(t, "the logs", logs, []LogOf{
 			{Place: Place{Account: 1, Ledger: "l"}, Hash: "h", Declaration: Ledger{ID: "l"}, Log: Log{Entries: 7}},
 			{Place: Place{Account: 2, Ledger: "gone"}, Log: Log{Head: "head", SealedHead: "sealed"}},
 		})
 	})
 }
 
-// TestNoEntryFollowsAChainThatWasChanged changes the stored entries of a token, as one who
-// writes the database can, before jobs add to them.
-func TestNoEntryFollowsAChainThatWasChanged(t *testing.T) {
+// TestAChangedChainIsNotExtended changes the stored entries of a token, as an attacker who
+// can write the database may, before jobs append entries.
+func TestAChangedChainIsNotExtended(t *testing.T) {
 	for name, change := range map[string]string{
-		"the counter is lowered":            "UPDATE ledger_token SET claimed = 1",
-		"an entry is removed":               "DELETE FROM ledger_entry WHERE sequence = 1",
-		"the last claim is changed":         "UPDATE ledger_entry SET claims = 1 WHERE sequence = 2",
-		"the job of a claim is another one": "UPDATE ledger_entry SET job = 'j9' WHERE sequence = 2",
-		"a claim of the job is added":       "INSERT INTO ledger_entry SELECT account, ledger, 3, token, 'new', metadata, entry, position + 1, claims, mac FROM ledger_entry WHERE sequence = 2",
+		"the counter is lowered":        "UPDATE ledger_token SET claimed = 1",
+		"an entry is removed":           "DELETE FROM ledger_entry WHERE sequence = 1",
+		"the last claim is changed":     "UPDATE ledger_entry SET claims = 1 WHERE sequence = 2",
+		"the job of a claim is changed": "UPDATE ledger_entry SET job = 'j9' WHERE sequence = 2",
+		"a claim of the job is added":   "INSERT INTO ledger_entry SELECT account, ledger, 3, token, 'new', metadata, entry, position + 1, claims, mac FROM ledger_entry WHERE sequence = 2",
 	} {
 		t.Run(name, func(t *testing.T) {
 			dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
@@ -432,7 +433,7 @@ func TestNoEntryFollowsAChainThatWasChanged(t *testing.T) {
 				generated := s.generateOne(ctx, tok, []byte("generated"))
 				for _, err := range []error{claimed, annotated, generated} {
 					if _, ok := errors.AsType[*Mismatch](err); !ok {
-						t.Errorf("the error is %v, want a mismatch", err)
+						t.Errorf("got error %v, want a *Mismatch", err)
 					}
 				}
 				relaytest.Equal(t, "the entries", relaytest.Must(s.EntriesOf(ctx, 1, "t"))(t), entries)
@@ -451,7 +452,7 @@ func (s *Store) claimOne(ctx context.Context, acct relay.AccountID, c Claim) (Cl
 	return results[0], nil
 }
 
-// authenticator returns the authenticator of the ledger of a token of account 1.
+// authenticator returns the authenticator for the ledger of t in account 1.
 func authenticator(t Token) Authenticator {
 	a, err := NewAuthenticator(Place{Account: 1, Ledger: t.Ledger}, []byte("the signing key"))
 	if err != nil {
@@ -464,5 +465,5 @@ func (s *Store) generateOne(ctx context.Context, t Token, entry []byte) error {
 	return s.Generate(ctx, 1, t, entry, authenticator(t))
 }
 
-// numbered is the entry of a claim in tests.
+// numbered returns the entry of the claim with a number.
 func numbered(number int64) ([]byte, error) { return fmt.Appendf(nil, "<%d>", number), nil }

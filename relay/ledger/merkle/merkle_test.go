@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// tree is a ledger in memory, as it is stored.
+// tree is the log of a ledger in memory.
 type tree struct {
 	entries [][]byte
 	hashes  []tlog.Hash
@@ -40,11 +40,11 @@ func newTree(t testing.TB, n int) *tree {
 
 func (tr *tree) read() tlog.HashReaderFunc {
 	return func(indexes []int64) ([]tlog.Hash, error) {
-		var out []tlog.Hash
+		var hashes []tlog.Hash
 		for _, i := range indexes {
-			out = append(out, tr.hashes[i])
+			hashes = append(hashes, tr.hashes[i])
 		}
-		return out, nil
+		return hashes, nil
 	}
 }
 
@@ -55,22 +55,22 @@ func (tr *tree) head(t testing.TB, n int) Head {
 	return Head{Origin: Origin("abc"), Size: int64(n), Root: root}
 }
 
-// stored is what is kept beside entry n.
+// stored returns the hashes that are stored with entry n.
 func (tr *tree) stored(n int) []tlog.Hash {
 	return tr.hashes[tlog.StoredHashCount(int64(n)):tlog.StoredHashCount(int64(n)+1)]
 }
 
-func TestTheFoldIsTheTree(t *testing.T) {
+func TestFoldComputesTheRootsOfTheTree(t *testing.T) {
 	tr := newTree(t, 130)
 	var f Fold
 	for i, e := range tr.entries {
 		if f.Root() != tr.head(t, i).Root {
-			t.Fatalf("the root of %d entries", i)
+			t.Fatalf("root of %d entries = %v, want %v", i, f.Root(), tr.head(t, i).Root)
 		}
 		want, err := tlog.StoredHashes(int64(i), e, tr.read())
 		relaytest.NoError(t, err)
 		if got := f.Add(tlog.RecordHash(e)); !slices.Equal(got, want) {
-			t.Fatalf("entry %d stores %v, want %v", i, got, want)
+			t.Fatalf("hashes stored with entry %d = %v, want %v", i, got, want)
 		}
 		resumed, err := Resume(int64(i)+1, Read(tr.read()))
 		relaytest.NoError(t, err)
@@ -80,7 +80,7 @@ func TestTheFoldIsTheTree(t *testing.T) {
 	}
 }
 
-func TestAHeadIsReadByItsKeyOnly(t *testing.T) {
+func TestAHeadOpensWithItsKeyOnly(t *testing.T) {
 	tr := newTree(t, 5)
 	h := tr.head(t, 5)
 	signed, err := Sign(h, tr.private)
@@ -88,50 +88,50 @@ func TestAHeadIsReadByItsKeyOnly(t *testing.T) {
 	got, err := Open(signed, tr.public)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the opened head", got, h)
-	for range 100 { // some keys hold the sign that separates their parts
+	for range 100 { // some keys contain the separator of their parts
 		private, public, _ := NewKey(Origin("abc"))
 		if got, err := PublicOf(private); err != nil || got != public {
-			t.Fatalf("%s of %s, %v", got, private, err)
+			t.Fatalf("PublicOf(%s) = %s, error %v; want %s", private, got, err, public)
 		}
 	}
 	_, otherKey, _ := NewKey(Origin("abc"))
-	_, other, _ := NewKey(Origin("other"))
-	elsewhere, _ := Sign(Head{Origin: "another", Size: 1}, tr.private)
+	_, otherLedgerKey, _ := NewKey(Origin("other"))
+	otherLedgerHead, _ := Sign(Head{Origin: "another", Size: 1}, tr.private)
 	for name, tc := range map[string][2]string{
-		"another size":         {strings.Replace(signed, "\n5\n", "\n4\n", 1), tr.public},
-		"another key":          {signed, otherKey},
-		"the key of another":   {signed, other},
-		"a key that is none":   {signed, "key"},
-		"no signature":         {strings.SplitAfter(signed, "\n\n")[0], tr.public},
-		"nothing":              {"", tr.public},
-		"the head of another":  {elsewhere, tr.public},
-		"a byte of the origin": {"x" + signed, tr.public},
+		"changed size":              {strings.Replace(signed, "\n5\n", "\n4\n", 1), tr.public},
+		"another key of the ledger": {signed, otherKey},
+		"key of another ledger":     {signed, otherLedgerKey},
+		"malformed key":             {signed, "key"},
+		"missing signature":         {strings.SplitAfter(signed, "\n\n")[0], tr.public},
+		"empty text":                {"", tr.public},
+		"head of another ledger":    {otherLedgerHead, tr.public},
+		"changed origin":            {"x" + signed, tr.public},
 	} {
 		if _, err := Open(tc[0], tc[1]); err == nil {
 			t.Errorf("%s was opened", name)
 		}
 	}
 	if _, err := Sign(h, "no key"); err == nil {
-		t.Error("signed without a key")
+		t.Error("Sign accepted a malformed key")
 	}
 }
 
-func TestWhatWasDoneToALedgerIsNamed(t *testing.T) {
+func TestFaultsOfATamperedLedgerAreReported(t *testing.T) {
 	const n = 37
 	for _, tc := range []struct {
-		name string
-		do   func(tr *tree, entries [][]byte) [][]byte
-		want []string
+		name   string
+		tamper func(tr *tree, entries [][]byte) [][]byte
+		want   []string
 	}{
-		{"nothing", func(_ *tree, e [][]byte) [][]byte { return e }, nil},
-		{"one byte", func(_ *tree, e [][]byte) [][]byte { e[17][3] ^= 1; return e }, []string{"entry 17 was changed"}},
-		{"two entries", func(_ *tree, e [][]byte) [][]byte { e[0], e[36] = []byte("x"), []byte("y"); return e }, []string{"entry 0 was changed", "entry 36 was changed"}},
-		{"one is gone", func(_ *tree, e [][]byte) [][]byte { e[9] = nil; return e }, []string{"entry 9 is missing"}},
-		{"the last is gone", func(_ *tree, e [][]byte) [][]byte { return e[:36] }, []string{"entries 36 to 36 are missing: the signed head has 37"}},
-		{"two changed places", func(_ *tree, e [][]byte) [][]byte { e[4], e[20] = e[20], e[4]; return e },
+		{"unchanged", func(_ *tree, e [][]byte) [][]byte { return e }, nil},
+		{"changed byte", func(_ *tree, e [][]byte) [][]byte { e[17][3] ^= 1; return e }, []string{"entry 17 was changed"}},
+		{"two changed entries", func(_ *tree, e [][]byte) [][]byte { e[0], e[36] = []byte("x"), []byte("y"); return e }, []string{"entry 0 was changed", "entry 36 was changed"}},
+		{"missing entry", func(_ *tree, e [][]byte) [][]byte { e[9] = nil; return e }, []string{"entry 9 is missing"}},
+		{"missing last entry", func(_ *tree, e [][]byte) [][]byte { return e[:36] }, []string{"entries 36 to 36 are missing: the signed head has 37"}},
+		{"swapped entries", func(_ *tree, e [][]byte) [][]byte { e[4], e[20] = e[20], e[4]; return e },
 			[]string{"entry 4 was put elsewhere: what stands there is entry 20", "entry 20 was put elsewhere: what stands there is entry 4"}},
-		{"a hash above", func(tr *tree, e [][]byte) [][]byte { tr.stored(3)[2][0] ^= 1; return e }, []string{"entry 3 completes a subtree of 4 entries whose stored hash was changed"}},
-		{"an entry and all its hashes", func(tr *tree, e [][]byte) [][]byte {
+		{"changed subtree hash", func(tr *tree, e [][]byte) [][]byte { tr.stored(3)[2][0] ^= 1; return e }, []string{"entry 3 completes a subtree of 4 entries whose stored hash was changed"}},
+		{"changed entry with matching hashes", func(tr *tree, e [][]byte) [][]byte {
 			e[17] = []byte("forged")
 			var f Fold
 			tr.hashes = nil
@@ -144,7 +144,7 @@ func TestWhatWasDoneToALedgerIsNamed(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			tr := newTree(t, n)
 			c := NewChecker(tr.head(t, n), tr.head(t, 8))
-			entries := tc.do(tr, tr.entries)
+			entries := tc.tamper(tr, tr.entries)
 			for i, e := range entries {
 				c.Entry(e, tr.stored(i))
 			}
@@ -154,7 +154,7 @@ func TestWhatWasDoneToALedgerIsNamed(t *testing.T) {
 				got = append(got, f.String())
 			}
 			if !slices.Equal(got, tc.want) || count != len(tc.want) {
-				t.Errorf("got %d: %q", count, got)
+				t.Errorf("got %d faults: %q, want %q", count, got, tc.want)
 			}
 		})
 	}
@@ -170,40 +170,40 @@ func TestAProofHoldsForItsEntryOnly(t *testing.T) {
 			t.Errorf("entry %d: %v", i, err)
 		}
 		if CheckProof(proof, h, int64(i), append(slices.Clone(e), ' ')) == nil || CheckProof(proof, h, int64(i+1)%21, e) == nil {
-			t.Errorf("entry %d: another passes", i)
+			t.Errorf("entry %d: the proof holds for a changed or another entry", i)
 		}
 	}
 }
 
-func TestAnEarlierHeadTellsARewrittenPast(t *testing.T) {
-	was, is := newTree(t, 20), newTree(t, 20)
-	is.entries[3] = []byte("another past")
-	is.hashes = nil
+func TestARewrittenPastContradictsAnEarlierHead(t *testing.T) {
+	original, rewritten := newTree(t, 20), newTree(t, 20)
+	rewritten.entries[3] = []byte("rewritten")
+	rewritten.hashes = nil
 	var f Fold
-	for _, e := range is.entries {
-		is.hashes = append(is.hashes, f.Add(tlog.RecordHash(e))...)
+	for _, e := range rewritten.entries {
+		rewritten.hashes = append(rewritten.hashes, f.Add(tlog.RecordHash(e))...)
 	}
-	c := NewChecker(is.head(t, 20), was.head(t, 10))
-	for i, e := range is.entries {
-		c.Entry(e, is.stored(i))
+	c := NewChecker(rewritten.head(t, 20), original.head(t, 10))
+	for i, e := range rewritten.entries {
+		c.Entry(e, rewritten.stored(i))
 	}
 	if faults, _ := c.Faults(); len(faults) != 1 || !strings.Contains(faults[0].Problem, "first 10 entries") {
-		t.Errorf("%v", faults)
+		t.Errorf("faults = %v, want one about the first 10 entries", faults)
 	}
 }
 
-func TestFaultsAreCountedBeyondWhatIsNamed(t *testing.T) {
+func TestFaultsBeyondTheLimitAreCounted(t *testing.T) {
 	tr := newTree(t, 300)
 	c := NewChecker(tr.head(t, 300))
 	for i := range tr.entries {
 		c.Entry(nil, tr.stored(i))
 	}
 	if faults, count := c.Faults(); len(faults) != MaxFaults || count != 300 {
-		t.Errorf("%d named, %d counted", len(faults), count)
+		t.Errorf("got %d faults and count %d, want %d and 300", len(faults), count, MaxFaults)
 	}
 }
 
-// FuzzOpen holds that no text passes for a head that was not signed.
+// FuzzOpen checks that Open accepts only the signed head.
 func FuzzOpen(f *testing.F) {
 	tr := newTree(f, 3)
 	signed, _ := Sign(tr.head(f, 3), tr.private)
@@ -212,32 +212,33 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		h, err := Open(text, tr.public)
 		if err == nil && h != tr.head(t, 3) {
-			t.Fatalf("%q was opened as a head of %d entries, which was not signed", text, h.Size)
+			t.Fatalf("Open(%q) = %+v, which was not signed", text, h)
 		}
 	})
 }
 
-func TestAHundredThousandEntriesVerify(t *testing.T) {
+func TestALargeLedgerVerifies(t *testing.T) {
 	tr := newTree(t, 100_000)
 	if n := verify(tr, tr.head(t, 100_000)); n != 0 {
-		t.Errorf("%d faults", n)
+		t.Errorf("got %d faults, want 0", n)
 	}
 }
 
+// verify returns the number of faults.
 func verify(tr *tree, head Head) int {
 	c := NewChecker(head)
-	at := 0
+	start := 0
 	for i, e := range tr.entries {
-		next := int(tlog.StoredHashCount(int64(i) + 1))
-		c.Entry(e, tr.hashes[at:next])
-		at = next
+		end := int(tlog.StoredHashCount(int64(i) + 1))
+		c.Entry(e, tr.hashes[start:end])
+		start = end
 	}
 	_, count := c.Faults()
 	return count
 }
 
-// BenchmarkVerify verifies 100,000 entries and hashes the same bytes in turns;
-// of-sha256 is the speed of the one as a share of the other's.
+// BenchmarkVerify alternates between verifying 100,000 entries and hashing their bytes. The
+// metric of-sha256 is the speed of verification relative to that of hashing.
 func BenchmarkVerify(b *testing.B) {
 	tr := newTree(b, 100_000)
 	head := tr.head(b, 100_000)
@@ -256,29 +257,29 @@ func BenchmarkVerify(b *testing.B) {
 	b.ReportMetric(float64(hashing)/float64(verifying), "of-sha256")
 }
 
-func TestATreeBeginsWithAnEarlierOne(t *testing.T) {
+func TestATreeExtendsItsEarlierHeads(t *testing.T) {
 	tr := newTree(t, 20)
 	for size := range 21 {
-		for _, of := range []int{20, 13} {
-			err := CheckExtends(tr.head(t, of), tr.head(t, size), Read(tr.read()))
-			if (err == nil) != (size <= of) {
-				t.Errorf("%d entries extend %d: %v", of, size, err)
+		for _, newSize := range []int{20, 13} {
+			err := CheckExtends(tr.head(t, newSize), tr.head(t, size), Read(tr.read()))
+			if (err == nil) != (size <= newSize) {
+				t.Errorf("CheckExtends from %d to %d entries: error %v", size, newSize, err)
 			}
 		}
 	}
-	other := tr.head(t, 7)
-	other.Root[0]++
-	if CheckExtends(tr.head(t, 20), other, Read(tr.read())) == nil || CheckExtends(tr.head(t, 7), other, Read(tr.read())) == nil {
-		t.Error("another tree is extended")
+	otherHead := tr.head(t, 7)
+	otherHead.Root[0]++
+	if CheckExtends(tr.head(t, 20), otherHead, Read(tr.read())) == nil || CheckExtends(tr.head(t, 7), otherHead, Read(tr.read())) == nil {
+		t.Error("CheckExtends accepted the head of another tree")
 	}
-	whole, first := tr.head(t, 20), tr.head(t, 1)
+	last, first := tr.head(t, 20), tr.head(t, 1)
 	tr.hashes[1][0]++
-	if CheckExtends(whole, first, Read(tr.read())) == nil {
-		t.Error("a changed tree extends what it was")
+	if CheckExtends(last, first, Read(tr.read())) == nil {
+		t.Error("CheckExtends accepted a changed tree")
 	}
 }
 
-func TestASubsetIsNoHead(t *testing.T) {
+func TestSubsetsAndHeadsAreDistinct(t *testing.T) {
 	tr := newTree(t, 3)
 	want := Subset{Subject: "token/ab", Tree: 9, Head: tr.head(t, 3)}
 	signed, err := SignSubset(want, tr.private)
@@ -297,9 +298,9 @@ func TestASubsetIsNoHead(t *testing.T) {
 	_, otherKey, _ := NewKey(Origin("abc"))
 	for name, tc := range map[string][2]string{
 		"another key":     {signed, otherKey},
-		"another subject": {strings.Replace(signed, "token/ab", "token/ac", 1), tr.public},
-		"another size":    {strings.Replace(signed, "\n9\n", "\n8\n", 1), tr.public},
-		"nothing":         {"", tr.public},
+		"changed subject": {strings.Replace(signed, "token/ab", "token/ac", 1), tr.public},
+		"changed size":    {strings.Replace(signed, "\n9\n", "\n8\n", 1), tr.public},
+		"empty text":      {"", tr.public},
 	} {
 		if _, err := OpenSubset(tc[0], tc[1]); err == nil {
 			t.Errorf("%s was opened", name)
@@ -307,7 +308,7 @@ func TestASubsetIsNoHead(t *testing.T) {
 	}
 }
 
-func TestAHeadHasAName(t *testing.T) {
+func TestSignNamedSignsTheName(t *testing.T) {
 	private, public, err := NewKey(Origin("aa"))
 	relaytest.NoError(t, err)
 	head := Head{Origin: Origin("aa"), Size: 1, Root: LeafHash([]byte("x"))}
@@ -315,12 +316,12 @@ func TestAHeadHasAName(t *testing.T) {
 		signed, err := SignNamed(head, name, private)
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, "the head", relaytest.Must(Open(signed, public))(t), head)
-		relaytest.Equal(t, "its name", NameOf(signed), name)
+		relaytest.Equal(t, "the name", NameOf(signed), name)
 	}
 	signed, err := Sign(head, private)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the name of a head without one", NameOf(signed), "")
+	relaytest.Equal(t, "the name of an unnamed head", NameOf(signed), "")
 	if _, err := Sign(Head{Origin: Origin("bb")}, private); err == nil {
-		t.Error("the key of one ledger signs the head of another")
+		t.Error("Sign accepted the key of another ledger")
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// openssl runs it in a directory of the test.
+// openssl runs openssl in dir and returns its output.
 func openssl(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath("openssl"); err != nil {
@@ -22,14 +22,14 @@ func openssl(t testing.TB, dir string, args ...string) string {
 	}
 	cmd := exec.Command("openssl", args...)
 	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
+	output, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("openssl %s: %v\n%s", strings.Join(args, " "), err, out)
+		t.Fatalf("openssl %s: %v\n%s", strings.Join(args, " "), err, output)
 	}
-	return string(out)
+	return string(output)
 }
 
-// csr makes a request with openssl.
+// csr returns a certificate signing request that openssl creates with args.
 func csr(t testing.TB, args ...string) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,7 +43,7 @@ func subject() Subject {
 	return Subject{TokenID: strings.Repeat("ab", 32), LedgerHash: strings.Repeat("cd", 32), From: time.Now(), Until: time.Now().Add(time.Hour)}
 }
 
-func TestOpensslVerifiesWhatIsIssued(t *testing.T) {
+func TestOpensslVerifiesIssuedCertificates(t *testing.T) {
 	ca, key, err := NewAuthority("Assets "+strings.Repeat("é", 80), strings.Repeat("cd", 32), time.Now())
 	relaytest.NoError(t, err)
 	authority, err := LoadAuthority(ca, key)
@@ -68,7 +68,7 @@ func TestOpensslVerifiesWhatIsIssued(t *testing.T) {
 	}
 }
 
-// verified holds a certificate against the authority, by openssl.
+// verified checks a certificate against its authority and its subject with openssl.
 func verified(t *testing.T, ca, cert, fingerprint string, s Subject) {
 	t.Helper()
 	dir := t.TempDir()
@@ -83,14 +83,14 @@ func verified(t *testing.T, ca, cert, fingerprint string, s Subject) {
 		}
 	}
 	if strings.Contains(text, "anybody") || strings.Contains(text, "whoever") {
-		t.Error("the certificate says what the request said")
+		t.Error("the certificate has the subject of the request")
 	}
 	print := openssl(t, dir, "x509", "-in", "cert.pem", "-noout", "-fingerprint", "-sha256")
 	if got := strings.ToLower(strings.ReplaceAll(print, ":", "")); !strings.Contains(got, fingerprint) {
-		t.Errorf("fingerprint %s, openssl says %s", fingerprint, got)
+		t.Errorf("fingerprint = %s, want %s", fingerprint, got)
 	}
 	if end := openssl(t, dir, "x509", "-in", "cert.pem", "-noout", "-enddate"); s.Until.IsZero() != strings.Contains(end, "9999") {
-		t.Errorf("until %s: %s", s.Until, end)
+		t.Errorf("end date = %s, want %s (no end: 9999)", end, s.Until)
 	}
 }
 
@@ -100,43 +100,43 @@ func TestWeakRequestsAreRefused(t *testing.T) {
 	forged := bytes.Clone(block.Bytes)
 	forged[len(forged)-1] ^= 1
 	for name, tc := range map[string]struct {
-		give []byte
-		want string
+		request []byte
+		want    string
 	}{
 		"RSA of 1024 bits":           {csr(t, "-newkey", "rsa:1024"), "RSA key of 1024 bits"},
 		"an RSA exponent of 3":       {csr(t, "-newkey", "rsa:2048", "-pkeyopt", "rsa_keygen_pubexp:3"), "public exponent 3"},
 		"SHA-1":                      {csr(t, "-newkey", "rsa:2048", "-sha1"), "SHA-1"},
 		"P-224":                      {csr(t, "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:secp224r1"), "not on P-256"},
 		"Ed448":                      {csr(t, "-newkey", "ed448"), "not RSA, ECDSA or Ed25519"},
-		"a signature of another key": {pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: forged}), "not signed by the key"},
-		"a certificate's label":      {pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes}), "one PEM block"},
+		"invalid signature":          {pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: forged}), "not signed by the key"},
+		"PEM label of a certificate": {pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes}), "one PEM block"},
 		"two requests":               {append(bytes.Clone(good), good...), "one PEM block"},
-		"no PEM":                     {[]byte("hello"), "one PEM block"},
-		"PEM of nothing":             {pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST"}), "not a certificate signing request"},
-		"more than anybody needs":    {bytes.Repeat([]byte("a"), MaxRequest+1), "longer than"},
+		"not PEM":                    {[]byte("hello"), "one PEM block"},
+		"empty PEM block":            {pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST"}), "not a certificate signing request"},
+		"too long":                   {bytes.Repeat([]byte("a"), MaxRequest+1), "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := ParseRequest(tc.give); err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("got %v", err)
+			if _, err := ParseRequest(tc.request); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got error %v, want %q", err, tc.want)
 			}
 		})
 	}
 }
 
-func TestAnAuthorityThatIsNoneIsRefused(t *testing.T) {
+func TestInvalidAuthoritiesAreRefused(t *testing.T) {
 	ca, key, err := NewAuthority("a", "b", time.Now())
 	relaytest.NoError(t, err)
 	for name, tc := range map[string]struct {
 		cert string
 		key  []byte
-	}{"no PEM": {"x", key}, "no key": {ca, nil}, "no certificate": {string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE"})), key}} {
+	}{"certificate that is not PEM": {"x", key}, "empty key": {ca, nil}, "empty certificate": {string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE"})), key}} {
 		if _, err := LoadAuthority(tc.cert, tc.key); err == nil {
-			t.Error(name)
+			t.Errorf("%s: accepted", name)
 		}
 	}
 }
 
-// FuzzParseRequest holds that what is accepted proves possession.
+// FuzzParseRequest checks that accepted requests prove possession of a strong key.
 func FuzzParseRequest(f *testing.F) {
 	f.Add(csr(f, "-newkey", "ed25519"))
 	f.Add(csr(f, "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"))
@@ -146,8 +146,8 @@ func FuzzParseRequest(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := x509.ParseCertificateRequest(r.csr.Raw); err != nil || again.CheckSignature() != nil || weakness(again) != "" {
-			t.Fatalf("%q was accepted: %v", text, err)
+		if request, err := x509.ParseCertificateRequest(r.csr.Raw); err != nil || request.CheckSignature() != nil || weakness(request) != "" {
+			t.Fatalf("ParseRequest accepted %q: error %v", text, err)
 		}
 	})
 }

@@ -11,28 +11,28 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// memoryKeysets keeps keysets in memory.
+// memoryKeysets is a Store in memory.
 type memoryKeysets struct {
-	mu   sync.Mutex
-	kept map[relay.AccountID][]byte
+	mu      sync.Mutex
+	keysets map[relay.AccountID][]byte
 }
 
-func (s *memoryKeysets) Keyset(_ context.Context, acct relay.AccountID) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.kept[acct] == nil {
+func (m *memoryKeysets) Keyset(_ context.Context, acct relay.AccountID) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.keysets[acct] == nil {
 		return nil, relay.Errorf(relay.KindNotFound, "keyset")
 	}
-	return s.kept[acct], nil
+	return m.keysets[acct], nil
 }
 
-func (s *memoryKeysets) PutKeyset(_ context.Context, acct relay.AccountID, was, is []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !bytes.Equal(s.kept[acct], was) {
+func (m *memoryKeysets) PutKeyset(_ context.Context, acct relay.AccountID, oldKeyset, newKeyset []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !bytes.Equal(m.keysets[acct], oldKeyset) {
 		return relay.Errorf(relay.KindConflict, "keyset")
 	}
-	s.kept[acct] = is
+	m.keysets[acct] = newKeyset
 	return nil
 }
 
@@ -43,99 +43,100 @@ func open(t testing.TB, s Store, keys ...string) *Vault {
 	return v
 }
 
-func sealed(t testing.TB, v *Vault, acct relay.AccountID, plain, about string) []byte {
+func sealed(t testing.TB, v *Vault, acct relay.AccountID, plain, purpose string) []byte {
 	t.Helper()
-	b, err := v.Seal(t.Context(), acct, []byte(plain), about)
+	b, err := v.Seal(t.Context(), acct, []byte(plain), purpose)
 	relaytest.NoError(t, err)
 	return b
 }
 
-func TestOnlyWhatWasSealedOpens(t *testing.T) {
-	s := &memoryKeysets{kept: map[relay.AccountID][]byte{}}
+func TestOnlySealedDataOpens(t *testing.T) {
+	s := &memoryKeysets{keysets: map[relay.AccountID][]byte{}}
 	key := NewMasterKey()
 	v := open(t, s, key)
 	box := sealed(t, v, 1, "the private metadata", "token a")
 	sealed(t, v, 2, "x", "y")
 	if bytes.Contains(box, []byte("private")) {
-		t.Error("it can be read")
+		t.Error("the sealed data contains the plaintext")
 	}
 	if got, err := open(t, s, key).Open(t.Context(), 1, box, "token a"); err != nil || string(got) != "the private metadata" {
-		t.Fatalf("%q, %v", got, err)
+		t.Fatalf("Open: %q, error %v", got, err)
 	}
 	changed := bytes.Clone(box)
 	changed[len(changed)-1] ^= 1
 	for name, tc := range map[string]struct {
-		acct  relay.AccountID
-		box   []byte
-		about string
+		acct    relay.AccountID
+		box     []byte
+		purpose string
 	}{
-		"another token's":   {1, box, "token b"},
-		"another account's": {2, box, "token a"},
-		"one bit changed":   {1, changed, "token a"},
-		"cut":               {1, box[:10], "token a"},
-		"nothing":           {1, nil, "token a"},
+		"another purpose": {1, box, "token b"},
+		"another account": {2, box, "token a"},
+		"changed bit":     {1, changed, "token a"},
+		"truncated":       {1, box[:10], "token a"},
+		"empty data":      {1, nil, "token a"},
 	} {
-		if got, err := v.Open(t.Context(), tc.acct, tc.box, tc.about); err == nil {
-			t.Errorf("%s opens: %q", name, got)
+		if got, err := v.Open(t.Context(), tc.acct, tc.box, tc.purpose); err == nil {
+			t.Errorf("%s: Open returned %q, want an error", name, got)
 		}
 	}
 }
 
 func TestMasterKeysRotate(t *testing.T) {
-	s := &memoryKeysets{kept: map[relay.AccountID][]byte{}}
+	s := &memoryKeysets{keysets: map[relay.AccountID][]byte{}}
 	older, newer := NewMasterKey(), NewMasterKey()
 	box := sealed(t, open(t, s, older), 1, "kept", "a")
-	before := string(s.kept[1])
+	oldWrapped := string(s.keysets[1])
 	if _, err := open(t, s, newer).Open(t.Context(), 1, box, "a"); err == nil || !strings.Contains(err.Error(), "not configured") {
-		t.Fatalf("without the old key: %v", err)
+		t.Fatalf("Open without the old key: error %v, want \"not configured\"", err)
 	}
-	both := open(t, s, newer, older)
-	if got, err := both.Open(t.Context(), 1, box, "a"); err != nil || string(got) != "kept" || string(s.kept[1]) != before {
-		t.Errorf("opened in front of the renewal: %q, %v; the store was written: %t", got, err, string(s.kept[1]) != before)
+	withBothKeys := open(t, s, newer, older)
+	if got, err := withBothKeys.Open(t.Context(), 1, box, "a"); err != nil || string(got) != "kept" || string(s.keysets[1]) != oldWrapped {
+		t.Errorf("Open before Renew: %q, error %v; stored keyset changed: %t", got, err, string(s.keysets[1]) != oldWrapped)
 	}
-	if _, err := both.Open(t.Context(), 2, box, "a"); err == nil || relay.KindOf(err) == relay.KindNotFound || s.kept[2] != nil {
-		t.Errorf("of an account without keys: %v", err)
+	if _, err := withBothKeys.Open(t.Context(), 2, box, "a"); err == nil || relay.KindOf(err) == relay.KindNotFound || s.keysets[2] != nil {
+		t.Errorf("Open in an account without a keyset: error %v, keyset %x", err, s.keysets[2])
 	}
-	if err := both.Renew(t.Context(), 1); err != nil || string(s.kept[1]) == before {
-		t.Fatalf("not wrapped anew: %v", err)
+	if err := withBothKeys.Renew(t.Context(), 1); err != nil || string(s.keysets[1]) == oldWrapped {
+		t.Fatalf("Renew did not wrap the keyset with the new key: error %v", err)
 	}
-	after := string(s.kept[1])
-	if err := both.Renew(t.Context(), 1); err != nil || string(s.kept[1]) != after {
-		t.Errorf("wrapped twice: %v", err)
+	renewed := string(s.keysets[1])
+	if err := withBothKeys.Renew(t.Context(), 1); err != nil || string(s.keysets[1]) != renewed {
+		t.Errorf("a second Renew changed the keyset: error %v", err)
 	}
-	if err := both.Renew(t.Context(), 9); err != nil || s.kept[9] != nil {
-		t.Errorf("an account without keys: %v", err)
+	if err := withBothKeys.Renew(t.Context(), 9); err != nil || s.keysets[9] != nil {
+		t.Errorf("Renew in an account without a keyset: error %v, keyset %x", err, s.keysets[9])
 	}
-	alone := open(t, s, newer)
-	if got, err := alone.Open(t.Context(), 1, box, "a"); err != nil || string(got) != "kept" {
-		t.Errorf("%q, %v", got, err)
+	withNewKey := open(t, s, newer)
+	if got, err := withNewKey.Open(t.Context(), 1, box, "a"); err != nil || string(got) != "kept" {
+		t.Errorf("Open with the new key only: %q, error %v", got, err)
 	}
-	// One that was there before the rotation opens what is sealed after it.
-	running := open(t, s, newer)
-	sealed(t, running, 1, "x", "a")
+	// A vault with the old keys does not open data that was sealed after the next rotation.
+	oldVault := open(t, s, newer)
+	sealed(t, oldVault, 1, "x", "a")
 	third := NewMasterKey()
-	fresh := sealed(t, open(t, s, third, newer), 1, "fresh", "a")
-	if _, err := running.Open(t.Context(), 1, fresh, "a"); err == nil || !strings.Contains(err.Error(), "not configured") {
-		t.Errorf("with keys that are gone: %v", err)
+	newBox := sealed(t, open(t, s, third, newer), 1, "fresh", "a")
+	if _, err := oldVault.Open(t.Context(), 1, newBox, "a"); err == nil || !strings.Contains(err.Error(), "not configured") {
+		t.Errorf("Open in a vault without the third key: error %v, want \"not configured\"", err)
 	}
 }
 
-// A database may be replaced by another one while a gateway runs.
-func TestForgottenKeysAreReadFromTheStoreThatIsThere(t *testing.T) {
-	s := &memoryKeysets{kept: map[relay.AccountID][]byte{}}
+// The database may be replaced while a gateway runs.
+func TestForgottenKeysAreReadFromTheStoreAgain(t *testing.T) {
+	s := &memoryKeysets{keysets: map[relay.AccountID][]byte{}}
 	key := NewMasterKey()
 	running := open(t, s, key)
 	sealed(t, running, 1, "before", "a")
-	clear(s.kept)
+	clear(s.keysets)
 	sealed(t, open(t, s, key), 1, "of the other database", "a")
 	running.Forget()
 	box := sealed(t, running, 1, "kept", "a")
 	if got, err := open(t, s, key).Open(t.Context(), 1, box, "a"); err != nil || string(got) != "kept" {
-		t.Errorf("after a restart: %q, %v", got, err)
+		t.Errorf("Open after a restart: %q, error %v", got, err)
 	}
 }
 
-// contradiction is a store in which a keyset is both missing and there.
+// contradiction is a Store that reports a keyset as missing when it is read and as existing
+// when it is written.
 type contradiction struct{}
 
 func (contradiction) Keyset(context.Context, relay.AccountID) ([]byte, error) {
@@ -152,24 +153,24 @@ func TestAKeysetThatCannotBeSavedIsAnError(t *testing.T) {
 }
 
 func TestAFreshKeySealsAfterARotation(t *testing.T) {
-	s := &memoryKeysets{kept: map[relay.AccountID][]byte{}}
+	s := &memoryKeysets{keysets: map[relay.AccountID][]byte{}}
 	older, newer := NewMasterKey(), NewMasterKey()
-	first := sealed(t, open(t, s, older), 1, "x", "a")
-	second := sealed(t, open(t, s, newer, older), 1, "x", "a")
-	if bytes.Equal(first[:5], second[:5]) { // tink's prefix names the key
-		t.Error("the same key seals")
+	oldBox := sealed(t, open(t, s, older), 1, "x", "a")
+	newBox := sealed(t, open(t, s, newer, older), 1, "x", "a")
+	if bytes.Equal(oldBox[:5], newBox[:5]) { // the prefix is the id of the key
+		t.Error("both ciphertexts have the same key id")
 	}
 }
 
-func TestManyMakeOneKeyset(t *testing.T) {
-	s := &memoryKeysets{kept: map[relay.AccountID][]byte{}}
+func TestConcurrentVaultsCreateOneKeyset(t *testing.T) {
+	s := &memoryKeysets{keysets: map[relay.AccountID][]byte{}}
 	key := NewMasterKey()
 	boxes := make([][]byte, 20)
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	for i := range boxes {
-		all.Go(func() { boxes[i] = sealed(t, open(t, s, key), 1, "x", "a") })
+		wg.Go(func() { boxes[i] = sealed(t, open(t, s, key), 1, "x", "a") })
 	}
-	all.Wait()
+	wg.Wait()
 	for _, b := range boxes {
 		if _, err := open(t, s, key).Open(t.Context(), 1, b, "a"); err != nil {
 			t.Fatal(err)
@@ -177,10 +178,10 @@ func TestManyMakeOneKeyset(t *testing.T) {
 	}
 }
 
-func TestMasterKeysThatAreNone(t *testing.T) {
+func TestInvalidMasterKeysAreRefused(t *testing.T) {
 	for _, keys := range [][]string{nil, {""}, {"AAAA"}, {NewMasterKey(), "x"}} {
 		if _, err := New(&memoryKeysets{}, keys); err == nil {
-			t.Errorf("%q", keys)
+			t.Errorf("New accepted the master keys %q", keys)
 		}
 	}
 	if _, err := New(&memoryKeysets{}, []string{NewMasterKey()}); err != nil {
@@ -188,46 +189,46 @@ func TestMasterKeysThatAreNone(t *testing.T) {
 	}
 }
 
-// FuzzOpen holds that nothing opens that was not sealed.
+// FuzzOpen checks that only sealed data opens.
 func FuzzOpen(f *testing.F) {
-	v := open(f, &memoryKeysets{kept: map[relay.AccountID][]byte{}}, NewMasterKey())
+	v := open(f, &memoryKeysets{keysets: map[relay.AccountID][]byte{}}, NewMasterKey())
 	box := sealed(f, v, 1, "plain", "a")
 	f.Add(box)
 	f.Add([]byte{1})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if got, err := v.Open(t.Context(), 1, b, "a"); err == nil && (string(got) != "plain" || !bytes.Equal(b, box)) {
-			t.Fatalf("%x opens: %q", b, got)
+			t.Fatalf("Open(%x) = %q, want an error", b, got)
 		}
 	})
 }
 
-func TestWhatAReplacedStoreCannotOpenIsNotVerified(t *testing.T) {
-	s := &memoryKeysets{kept: map[relay.AccountID][]byte{}}
+func TestVerifyRefusesDataThatTheStoredKeysetCannotOpen(t *testing.T) {
+	s := &memoryKeysets{keysets: map[relay.AccountID][]byte{}}
 	older, newer := NewMasterKey(), NewMasterKey()
 	running := open(t, s, older, newer)
 	box := sealed(t, running, 1, "x", "a")
-	verify := func(stored, box []byte) relay.Kind {
+	verifyKind := func(stored, box []byte) relay.Kind { // -1 means success
 		t.Helper()
 		if err := running.Verify(1, stored, box, "a"); err != nil {
 			return relay.KindOf(err)
 		}
 		return -1
 	}
-	relaytest.Equal(t, "with the keyset that it has loaded", verify(s.kept[1], box), -1)
+	relaytest.Equal(t, "with the loaded keyset", verifyKind(s.keysets[1], box), -1)
 	sealed(t, open(t, s, newer, older), 1, "x", "a") // adds a key
-	relaytest.Equal(t, "with a key more, of another gateway", verify(s.kept[1], box), -1)
-	before := s.kept[1]
+	relaytest.Equal(t, "with a keyset to which another gateway has added a key", verifyKind(s.keysets[1], box), -1)
+	keyset := s.keysets[1]
 	sealed(t, running, 1, "x", "a")
-	relaytest.Equal(t, "the keyset after another seal", s.kept[1], before)
+	relaytest.Equal(t, "the keyset after another seal", s.keysets[1], keyset)
 
-	clear(s.kept)
-	relaytest.Equal(t, "with an empty store", verify(nil, box), relay.KindUnavailable)
-	other := open(t, s, older)
-	sealed(t, other, 1, "x", "a")
-	relaytest.Equal(t, "with another store", verify(s.kept[1], box), relay.KindUnavailable)
+	clear(s.keysets)
+	relaytest.Equal(t, "with an empty store", verifyKind(nil, box), relay.KindUnavailable)
+	otherVault := open(t, s, older)
+	sealed(t, otherVault, 1, "x", "a")
+	relaytest.Equal(t, "with the keyset of another store", verifyKind(s.keysets[1], box), relay.KindUnavailable)
 	box = sealed(t, running, 1, "x", "a")
-	relaytest.Equal(t, "sealed again", verify(s.kept[1], box), -1)
-	if _, err := other.Open(t.Context(), 1, box, "a"); err != nil {
+	relaytest.Equal(t, "data sealed after the failure", verifyKind(s.keysets[1], box), -1)
+	if _, err := otherVault.Open(t.Context(), 1, box, "a"); err != nil {
 		t.Error(err)
 	}
 }
