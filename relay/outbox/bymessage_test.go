@@ -10,14 +10,14 @@ import (
 
 func TestDeliveriesAreFoundByTheirMessage(t *testing.T) {
 	onEvery(t, db.Options{Retention: time.Hour}, []testCase{{"oldest first, of all accounts", func(r *rig) {
-		about := func(d Delivery, message string) Delivery { d.MessageID = message; return d }
-		a, c := about(created(post("a"), 2), "m1"), about(post("c"), "m2")
-		r.create(30, a, about(of(2, created(post("b"), 1)), "m1"), c, about(post("none"), ""))
-		if _, err := r.Create(r.Context(), []Delivery{a}, at(30)); err != nil { // once more
+		withMessage := func(d Delivery, id string) Delivery { d.MessageID = id; return d }
+		a, c := withMessage(createdAt(newDelivery("a"), 2), "m1"), withMessage(newDelivery("c"), "m2")
+		r.create(30, a, withMessage(inAccount(2, createdAt(newDelivery("b"), 1)), "m1"), c, withMessage(newDelivery("none"), ""))
+		if _, err := r.Create(r.Context(), []Delivery{a}, timeAt(30)); err != nil { // a duplicate
 			r.Fatal(err)
 		}
-		r.finished(outcome(c, 1, Delivered))
-		*r.now = at(3600)
+		r.recordOutcomes(outcome(c, 1, Delivered))
+		*r.now = timeAt(3600)
 		for message, want := range map[string][]string{"m1": {"b", "a"}, "m2": nil, "m3": nil, "": nil} {
 			ds, err := r.OfMessage(r.Context(), message)
 			var got []string
@@ -25,7 +25,7 @@ func TestDeliveriesAreFoundByTheirMessage(t *testing.T) {
 				got = append(got, d.ID)
 			}
 			if err != nil || !slices.Equal(got, want) {
-				r.Errorf("%s: %q, error %v", message, got, err)
+				r.Errorf("deliveries of message %q = %q, error %v; want %q", message, got, err, want)
 			}
 		}
 	}}})

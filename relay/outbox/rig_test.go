@@ -10,14 +10,14 @@ import (
 	"github.com/penstock/penstock/relay/db/dbtest"
 )
 
-// rig is a store of a test, whose clock the test moves.
+// rig is a store with a clock that the test sets.
 type rig struct {
 	*testing.T
 	*Store
 	now *time.Time
 }
 
-// onEvery runs cases on both engines, each on an empty store.
+// onEvery runs each case on both engines, with an empty store.
 func onEvery(t *testing.T, o db.Options, cases []testCase) {
 	run := func(t *testing.T, url string) {
 		var now time.Time
@@ -31,7 +31,7 @@ func onEvery(t *testing.T, o db.Options, cases []testCase) {
 					err := db.Run(t.Context(), "test", "DELETE FROM "+table)
 					r.must(err)
 				}
-				now = at(0)
+				now = timeAt(0)
 				c.test(r)
 			})
 		}
@@ -45,12 +45,12 @@ type testCase struct {
 	test func(r *rig)
 }
 
-func at(s float64) time.Time { return dbtest.At(s) }
+func timeAt(s float64) time.Time { return dbtest.At(s) }
 
-// post is a delivery of account 1 with everything in it.
-func post(id string) Delivery {
+// newDelivery returns a delivery of account 1 with all fields of an HTTP request.
+func newDelivery(id string) Delivery {
 	return Delivery{
-		ID: id, Account: 1, Kind: KindRelay, Relay: "g1", MessageID: "m-" + id, CreatedAt: at(0),
+		ID: id, Account: 1, Kind: KindRelay, Relay: "g1", MessageID: "m-" + id, CreatedAt: timeAt(0),
 		Request: &Request{
 			Method: "POST", URL: "https://example.com/in?a=1&b=<2>", ContentType: "text/plain",
 			Headers: map[string]string{"X-A": "b"}, Body: []byte("Grüße {\"}"),
@@ -58,47 +58,47 @@ func post(id string) Delivery {
 	}
 }
 
-func of(acct relay.AccountID, d Delivery) Delivery {
+func inAccount(acct relay.AccountID, d Delivery) Delivery {
 	d.Account = acct
 	return d
 }
 
-func created(d Delivery, s float64) Delivery {
-	d.CreatedAt = at(s)
+func createdAt(d Delivery, s float64) Delivery {
+	d.CreatedAt = timeAt(s)
 	return d
 }
 
-// to is a delivery to an endpoint.
-func to(endpoint, id string, ordered bool) Delivery {
-	d := post(id)
+// toEndpoint returns a delivery to an endpoint.
+func toEndpoint(endpoint, id string, ordered bool) Delivery {
+	d := newDelivery(id)
 	d.Endpoint, d.Pace.Ordered = endpoint, ordered
 	return d
 }
 
 func refs(ids ...string) []Ref {
-	out := make([]Ref, len(ids))
+	result := make([]Ref, len(ids))
 	for i, id := range ids {
-		out[i] = Ref{Account: 1, ID: id}
+		result[i] = Ref{Account: 1, ID: id}
 	}
-	return out
+	return result
 }
 
 func outcome(d Delivery, s float64, state State) Outcome {
 	o := Outcome{
 		ID: d.ID, Account: d.Account, State: state, Reason: string(state) + " for a test",
-		Attempt: Attempt{At: at(s), Duration: time.Millisecond, Status: 500, Response: `say "no", <you>`},
+		Attempt: Attempt{At: timeAt(s), Duration: time.Millisecond, Status: 500, Response: `say "no", <you>`},
 	}
 	if !state.Ended() {
-		o.NextAttemptAt = at(s + 10)
+		o.NextAttemptAt = timeAt(s + 10)
 	}
 	return o
 }
 
-// parked is the outcome of a delivery that waits for a breaker without an attempt.
+// parkedOutcome returns the outcome of a delivery that is parked without an attempt.
 func parkedOutcome(d Delivery, until float64) Outcome {
 	return Outcome{
 		ID: d.ID, Account: d.Account, State: Queued, Reason: "it fails", Uncounted: true,
-		Endpoint: d.EndpointName(), ParkedUntil: at(until),
+		Endpoint: d.EndpointName(), ParkedUntil: timeAt(until),
 	}
 }
 
@@ -109,8 +109,8 @@ func ids(ds []Delivery) (list []string) {
 	return list
 }
 
-// on is the rig in a part of its test.
-func (r *rig) on(t *testing.T) *rig { return &rig{T: t, Store: r.Store, now: r.now} }
+// withT returns the rig for a subtest.
+func (r *rig) withT(t *testing.T) *rig { return &rig{T: t, Store: r.Store, now: r.now} }
 
 func (r *rig) must(err error) {
 	r.Helper()
@@ -121,15 +121,15 @@ func (r *rig) must(err error) {
 
 func (r *rig) create(lease float64, ds ...Delivery) {
 	r.Helper()
-	created, err := r.Create(r.Context(), ds, at(lease))
+	created, err := r.Create(r.Context(), ds, timeAt(lease))
 	if err != nil || len(created) != len(ds) {
 		r.Fatalf("create: %d of %d are new, error %v", len(created), len(ds), err)
 	}
 }
 
-func (r *rig) finished(os ...Outcome) []Ref {
+func (r *rig) recordOutcomes(outcomes ...Outcome) []Ref {
 	r.Helper()
-	turns, err := r.Finish(r.Context(), os)
+	turns, err := r.Finish(r.Context(), outcomes)
 	r.must(err)
 	return turns
 }
@@ -141,9 +141,9 @@ func (r *rig) get(id string) Delivery {
 	return d
 }
 
-func (r *rig) due(sec float64, limit int) []string {
+func (r *rig) dueIDs(sec float64, limit int) []string {
 	r.Helper()
-	refs, err := r.Due(r.Context(), at(sec), limit)
+	refs, err := r.Due(r.Context(), timeAt(sec), limit)
 	r.must(err)
 	ids := []string{}
 	for _, ref := range refs {
@@ -152,35 +152,35 @@ func (r *rig) due(sec float64, limit int) []string {
 	return ids
 }
 
-// taken takes from the line of an endpoint.
-func (r *rig) taken(endpoint string, n int, before time.Time) []string {
+// takeIDs takes parked deliveries of an endpoint and returns their ids.
+func (r *rig) takeIDs(endpoint string, limit int, before time.Time) []string {
 	r.Helper()
-	ds, err := r.Take(r.Context(), ParkedEndpoint{Account: 1, Endpoint: endpoint}, n, before, at(500))
+	ds, err := r.Take(r.Context(), ParkedEndpoint{Account: 1, Endpoint: endpoint}, limit, before, timeAt(500))
 	r.must(err)
 	ids := []string{}
 	for _, d := range ds {
 		ids = append(ids, d.ID)
-		if d.Waits != "" || !d.NextAttemptAt.Equal(at(500)) || d.Request == nil {
-			r.Errorf("taken without a lease: %+v", d)
+		if d.Waits != "" || !d.NextAttemptAt.Equal(timeAt(500)) || d.Request == nil {
+			r.Errorf("taken delivery has no lease or no request: %+v", d)
 		}
 	}
 	return ids
 }
 
-// listed loads all pages of a filter and returns their ids.
-func (r *rig) listed(f Filter) []string {
+// listIDs loads all pages of a filter and returns the ids of their deliveries.
+func (r *rig) listIDs(f Filter) []string {
 	r.Helper()
 	ids := []string{}
 	for range 1000 {
-		page, next, err := r.List(r.Context(), f)
+		page, cursor, err := r.List(r.Context(), f)
 		r.must(err)
-		if f.Limit > 0 && (len(page) > f.Limit || next != "" && len(page) < f.Limit) {
-			r.Fatalf("page of %d, limit %d, next %q", len(page), f.Limit, next)
+		if f.Limit > 0 && (len(page) > f.Limit || cursor != "" && len(page) < f.Limit) {
+			r.Fatalf("got a page of %d deliveries and cursor %q, limit %d", len(page), cursor, f.Limit)
 		}
 		for _, d := range page {
 			ids = append(ids, d.ID)
 		}
-		if f.Cursor = next; next == "" {
+		if f.Cursor = cursor; cursor == "" {
 			return ids
 		}
 	}
@@ -188,18 +188,18 @@ func (r *rig) listed(f Filter) []string {
 	return nil
 }
 
-// leases are those of deliveries of account 1 that end at a time.
+// leases returns leases of deliveries of account 1 that end at a time.
 func leases(end float64, ids ...string) (ls []Lease) {
 	for _, id := range ids {
-		ls = append(ls, Lease{Ref: Ref{Account: 1, ID: id}, End: at(end)})
+		ls = append(ls, Lease{Ref: Ref{Account: 1, ID: id}, End: timeAt(end)})
 	}
 	return ls
 }
 
-// renewed renews leases and wants those of the ids to be renewed.
-func (r *rig) renewed(want []string, until float64, ls ...Lease) {
+// wantRenewed renews leases and checks the ids of the renewed ones.
+func (r *rig) wantRenewed(want []string, until float64, ls ...Lease) {
 	r.Helper()
-	refs, err := r.Renew(r.Context(), ls, at(until))
+	refs, err := r.Renew(r.Context(), ls, timeAt(until))
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -14,84 +14,84 @@ import (
 
 func TestDeliveries(t *testing.T) {
 	onEvery(t, db.Options{}, []testCase{
-		{"a created delivery is loaded as it was saved, queued and leased", func(r *rig) {
-			d := post("a")
+		{"a created delivery is loaded as saved, queued and leased", func(r *rig) {
+			d := newDelivery("a")
 			r.create(30, d)
 			want := d
-			want.State, want.NextAttemptAt = Queued, at(30)
+			want.State, want.NextAttemptAt = Queued, timeAt(30)
 			relaytest.Equal(r, "the stored delivery", r.get(d.ID), want)
 		}},
-		{"an SMS of a rule is loaded as it was saved, and found by its number, target and text", func(r *rig) {
+		{"an SMS of a rule is loaded as saved, and found by number, target and text", func(r *rig) {
 			d := Delivery{
-				ID: "sms", Account: 1, Kind: KindRule, Relay: "r1", MessageID: "alarm", CreatedAt: at(1), Originator: "Alarm",
+				ID: "sms", Account: 1, Kind: KindRule, Relay: "r1", MessageID: "alarm", CreatedAt: timeAt(1), Originator: "Alarm",
 				Destination: "447700900123", SMS: &SMS{Originator: "Alarm", To: "447700900123", Text: "Kühlraum <1> & 2"},
 			}
-			r.create(30, d, post("a"))
+			r.create(30, d, newDelivery("a"))
 			want := d
-			want.State, want.NextAttemptAt = Queued, at(30)
+			want.State, want.NextAttemptAt = Queued, timeAt(30)
 			relaytest.Equal(r, "the stored delivery", r.get(d.ID), want)
-			r.finished(outcome(d, 5, Dead))
+			r.recordOutcomes(outcome(d, 5, Dead))
 			for _, f := range []Filter{
 				{Kind: KindRule}, {Number: "447700900123"}, {Target: "SMS:4477"}, {Query: "kühlraum <1>"}, {Query: "<1> & 2", State: Dead},
 			} {
-				relaytest.Equal(r, "result of listed", r.listed(f), []string{"sms"})
+				relaytest.Equal(r, "the listed deliveries", r.listIDs(f), []string{"sms"})
 			}
 		}},
-		{"one that exists is left alone and reported", func(r *rig) {
-			r.create(30, post("b"))
-			changed := post("b")
+		{"an existing delivery is not changed or returned as new", func(r *rig) {
+			r.create(30, newDelivery("b"))
+			changed := newDelivery("b")
 			changed.MessageID = "other"
-			added, err := r.Create(r.Context(), []Delivery{post("a"), changed, post("c")}, at(60))
+			added, err := r.Create(r.Context(), []Delivery{newDelivery("a"), changed, newDelivery("c")}, timeAt(60))
 			r.must(err)
 			relaytest.Equal(r, "the new deliveries", ids(added), []string{"a", "c"})
-			if got := r.get(changed.ID); got.MessageID != "m-b" || !got.NextAttemptAt.Equal(at(30)) {
+			if got := r.get(changed.ID); got.MessageID != "m-b" || !got.NextAttemptAt.Equal(timeAt(30)) {
 				r.Errorf("changed: %+v", got)
 			}
 		}},
 		{"an unknown delivery and one of another account are not found", func(r *rig) {
-			r.create(30, post("a"))
+			r.create(30, newDelivery("a"))
 			for _, acct := range []relay.AccountID{1, 2} {
 				id := map[relay.AccountID]string{1: "x", 2: "a"}[acct]
 				if _, err := r.Get(r.Context(), acct, id); relay.KindOf(err) != relay.KindNotFound {
 					r.Errorf("get: %v", err)
 				}
-				if _, _, err := r.Lease(r.Context(), acct, id, at(99), at(100)); relay.KindOf(err) != relay.KindNotFound {
+				if _, _, err := r.Lease(r.Context(), acct, id, timeAt(99), timeAt(100)); relay.KindOf(err) != relay.KindNotFound {
 					r.Errorf("lease: %v", err)
 				}
 			}
 		}},
-		{"due are those whose lease or wait is over, oldest first over all accounts", func(r *rig) {
-			r.create(30, post("a"))
-			r.create(10, of(2, post("b")))
-			r.create(20, of(3, post("c")), of(3, post("d")))
-			r.finished(outcome(of(3, post("d")), 5, Delivered))
-			if got := r.due(9.999, 10); len(got) != 0 {
-				r.Errorf("too early: %v", got)
+		{"deliveries are due at the end of their lease or wait, in order over all accounts", func(r *rig) {
+			r.create(30, newDelivery("a"))
+			r.create(10, inAccount(2, newDelivery("b")))
+			r.create(20, inAccount(3, newDelivery("c")), inAccount(3, newDelivery("d")))
+			r.recordOutcomes(outcome(inAccount(3, newDelivery("d")), 5, Delivered))
+			if got := r.dueIDs(9.999, 10); len(got) != 0 {
+				r.Errorf("due before the first lease ends: %v", got)
 			}
-			if got, want := r.due(30, 10), []string{"b", "c", "a"}; !slices.Equal(got, want) {
+			if got, want := r.dueIDs(30, 10), []string{"b", "c", "a"}; !slices.Equal(got, want) {
 				r.Errorf("got %v, want %v", got, want)
 			}
-			if got, want := r.due(30, 2), []string{"b", "c"}; !slices.Equal(got, want) {
+			if got, want := r.dueIDs(30, 2), []string{"b", "c"}; !slices.Equal(got, want) {
 				r.Errorf("limited: got %v, want %v", got, want)
 			}
 		}},
-		{"only one of two takes a lease, and only once it is due", func(r *rig) {
-			d := post("a")
+		{"a delivery is leased only when it is due", func(r *rig) {
+			d := newDelivery("a")
 			r.create(30, d)
 			for _, step := range []struct {
 				now  float64
 				want bool
 			}{{29, false}, {30, true}, {31, false}, {59, false}, {60, true}} {
-				got, ok, err := r.Lease(r.Context(), 1, "a", at(step.now), at(step.now+30))
+				got, ok, err := r.Lease(r.Context(), 1, "a", timeAt(step.now), timeAt(step.now+30))
 				relaytest.NoError(r, err)
 				relaytest.Equal(r, "whether the lease was taken", ok, step.want)
 				relaytest.Equal(r, "the leased delivery", got.ID, "a")
 			}
 		}},
-		{"those of many that are due are leased together", func(r *rig) {
-			r.create(30, post("a"), post("b"), post("ended"))
-			r.create(40, post("later"))
-			r.finished(outcome(post("ended"), 5, Delivered))
+		{"due deliveries among several are leased together", func(r *rig) {
+			r.create(30, newDelivery("a"), newDelivery("b"), newDelivery("ended"))
+			r.create(40, newDelivery("later"))
+			r.recordOutcomes(outcome(newDelivery("ended"), 5, Delivered))
 			refs := []Ref{}
 			for _, id := range []string{"later", "b", "none", "ended", "a"} {
 				refs = append(refs, Ref{Account: 1, ID: id})
@@ -100,190 +100,190 @@ func TestDeliveries(t *testing.T) {
 				now  float64
 				want []string
 			}{{29, nil}, {30, []string{"a", "b"}}, {31, nil}, {40, []string{"later"}}, {60, []string{"a", "b"}}} {
-				ds, err := r.LeaseDue(r.Context(), refs, at(step.now), at(step.now+30))
+				ds, err := r.LeaseDue(r.Context(), refs, timeAt(step.now), timeAt(step.now+30))
 				var got []string
 				for _, d := range ds {
-					if got = append(got, d.ID); !d.NextAttemptAt.Equal(at(step.now + 30)) {
+					if got = append(got, d.ID); !d.NextAttemptAt.Equal(timeAt(step.now + 30)) {
 						r.Errorf("at %v: %s is leased until %v", step.now, d.ID, d.NextAttemptAt)
 					}
 				}
 				if slices.Sort(got); err != nil || !slices.Equal(got, step.want) {
-					r.Errorf("at %v: leased %v, %v, want %v", step.now, got, err, step.want)
+					r.Errorf("at %v: leased %v, error %v; want %v", step.now, got, err, step.want)
 				}
 			}
 		}},
-		{"a retry waits for its time, counts and keeps its attempt", func(r *rig) {
-			d := post("a")
+		{"a retry is due at its time, and its try and attempt are recorded", func(r *rig) {
+			d := newDelivery("a")
 			r.create(30, d)
 			o := outcome(d, 1, Retrying)
-			r.finished(o)
+			r.recordOutcomes(o)
 			got := r.get(d.ID)
-			relaytest.Equal(r, "result of get, State", got.State, Retrying)
-			relaytest.Equal(r, "result of get, Tries", got.Tries, 1)
-			relaytest.Equal(r, "result of get, Reason", got.Reason, o.Reason)
-			relaytest.Equal(r, "result of get, NextAttemptAt", got.NextAttemptAt, at(11))
-			relaytest.Equal(r, "attempts, got.Attempts", got.Attempts, []Attempt{o.Attempt})
-			if ids := r.due(11, 9); !slices.Equal(ids, []string{"a"}) {
+			relaytest.Equal(r, "the state", got.State, Retrying)
+			relaytest.Equal(r, "the tries", got.Tries, 1)
+			relaytest.Equal(r, "the reason", got.Reason, o.Reason)
+			relaytest.Equal(r, "the time of the next attempt", got.NextAttemptAt, timeAt(11))
+			relaytest.Equal(r, "the attempts", got.Attempts, []Attempt{o.Attempt})
+			if ids := r.dueIDs(11, 9); !slices.Equal(ids, []string{"a"}) {
 				r.Errorf("due %v", ids)
 			}
 		}},
-		{"the same outcome twice changes nothing the second time", func(r *rig) {
-			d := post("a")
+		{"a repeated outcome changes nothing", func(r *rig) {
+			d := newDelivery("a")
 			r.create(30, d)
-			r.finished(outcome(d, 1, Retrying), outcome(d, 1, Retrying))
-			r.finished(outcome(d, 1, Retrying))
+			r.recordOutcomes(outcome(d, 1, Retrying), outcome(d, 1, Retrying))
+			r.recordOutcomes(outcome(d, 1, Retrying))
 			if got := r.get(d.ID); got.Tries != 1 || len(got.Attempts) != 1 {
 				r.Errorf("got %+v", got)
 			}
 		}},
 		{"an outcome for an ended delivery only adds its attempt", func(r *rig) {
-			d := post("a")
+			d := newDelivery("a")
 			r.create(30, d)
-			r.finished(outcome(d, 1, Delivered))
-			r.finished(outcome(d, 2, Retrying))
+			r.recordOutcomes(outcome(d, 1, Delivered))
+			r.recordOutcomes(outcome(d, 2, Retrying))
 			got := r.get(d.ID)
 			if got.State != Delivered || got.Tries != 1 || len(got.Attempts) != 2 || !got.NextAttemptAt.IsZero() {
 				r.Errorf("got %+v", got)
 			}
-			if ids := r.due(1000, 9); len(ids) != 0 {
+			if ids := r.dueIDs(1000, 9); len(ids) != 0 {
 				r.Errorf("due %v", ids)
 			}
 		}},
-		{"a fault of our own counts nothing", func(r *rig) {
-			d := post("a")
+		{"an uncounted attempt does not increase the tries", func(r *rig) {
+			d := newDelivery("a")
 			r.create(30, d)
 			for i := range 3 {
 				o := outcome(d, float64(i), Retrying)
 				o.Uncounted = true
-				r.finished(o)
+				r.recordOutcomes(o)
 			}
 			got := r.get(d.ID)
-			if got.Tries != 0 || len(got.Attempts) != 3 || !got.NextAttemptAt.Equal(at(12)) {
+			if got.Tries != 0 || len(got.Attempts) != 3 || !got.NextAttemptAt.Equal(timeAt(12)) {
 				r.Errorf("got %+v", got)
 			}
 		}},
-		{"a fault of our own that comes again after another outcome changes nothing", func(r *rig) {
-			d := post("a")
+		{"an uncounted outcome that is repeated after another one changes nothing", func(r *rig) {
+			d := newDelivery("a")
 			r.create(30, d)
 			fault := outcome(d, 1, Retrying)
 			fault.Uncounted = true
 			later := outcome(d, 2, Retrying)
 			later.Reason = fault.Reason
-			r.finished(fault)
-			r.finished(later)
-			r.finished(fault)
+			r.recordOutcomes(fault)
+			r.recordOutcomes(later)
+			r.recordOutcomes(fault)
 			got := r.get(d.ID)
 			relaytest.Equal(r, "the attempts", got.Attempts, []Attempt{fault.Attempt, later.Attempt})
-			relaytest.Equal(r, "the time of the next attempt", got.NextAttemptAt, at(12))
+			relaytest.Equal(r, "the time of the next attempt", got.NextAttemptAt, timeAt(12))
 		}},
-		{"attempts are in the order of their times, to the nanosecond", func(r *rig) {
-			d := post("a")
+		{"attempts are sorted by time, to the nanosecond", func(r *rig) {
+			d := newDelivery("a")
 			r.create(30, d)
-			first, second := outcome(d, 1, Retrying), outcome(d, 1, Retrying)
-			second.Attempt.At = at(1).Add(time.Nanosecond)
-			second.Attempt.Duration, second.Attempt.Status, second.Attempt.Response = time.Nanosecond, 0, ""
-			second.Attempt.Error, second.Attempt.Reason = "lookup sms.example: no such host", "the host is unknown"
-			r.finished(second)
-			r.finished(first)
-			relaytest.Equal(r, "the attempts", r.get(d.ID).Attempts, []Attempt{first.Attempt, second.Attempt})
+			earlier, later := outcome(d, 1, Retrying), outcome(d, 1, Retrying)
+			later.Attempt.At = timeAt(1).Add(time.Nanosecond)
+			later.Attempt.Duration, later.Attempt.Status, later.Attempt.Response = time.Nanosecond, 0, ""
+			later.Attempt.Error, later.Attempt.Reason = "lookup sms.example: no such host", "the host is unknown"
+			r.recordOutcomes(later)
+			r.recordOutcomes(earlier)
+			relaytest.Equal(r, "the attempts", r.get(d.ID).Attempts, []Attempt{earlier.Attempt, later.Attempt})
 		}},
-		{"an outcome for a delivery that is gone is no error and leaves no attempt", func(r *rig) {
-			r.finished(outcome(post("x"), 1, Delivered))
+		{"an outcome for a deleted delivery is ignored", func(r *rig) {
+			r.recordOutcomes(outcome(newDelivery("x"), 1, Delivered))
 			n, err := db.Value[int](r.Context(), r.db, "test", "SELECT COUNT(*) FROM delivery_attempt")
 			r.must(err)
 			relaytest.Equal(r, "the number of attempts", n, 0)
 		}},
-		{"a lease that runs is renewed or given back, others stay", func(r *rig) {
-			r.create(30, post("a"), post("b"), post("c"))
-			r.finished(outcome(post("c"), 1, Retrying))
-			r.renewed([]string{"a"}, 100, leases(30, "a", "c", "gone")...)
-			if err := r.Release(r.Context(), leases(30, "b", "c"), at(5)); err != nil {
+		{"a current lease is renewed or released, others are not", func(r *rig) {
+			r.create(30, newDelivery("a"), newDelivery("b"), newDelivery("c"))
+			r.recordOutcomes(outcome(newDelivery("c"), 1, Retrying))
+			r.wantRenewed([]string{"a"}, 100, leases(30, "a", "c", "gone")...)
+			if err := r.Release(r.Context(), leases(30, "b", "c"), timeAt(5)); err != nil {
 				r.Fatal(err)
 			}
-			if got := r.due(99, 9); !slices.Equal(got, []string{"b", "c"}) {
+			if got := r.dueIDs(99, 9); !slices.Equal(got, []string{"b", "c"}) {
 				r.Errorf("due at 99: %v", got)
 			}
-			r.renewed(nil, 500, leases(30, "b")...)
-			if got := r.due(99, 9); !slices.Equal(got, []string{"b", "c"}) {
-				r.Errorf("a lease that was given back was renewed: %v", got)
+			r.wantRenewed(nil, 500, leases(30, "b")...)
+			if got := r.dueIDs(99, 9); !slices.Equal(got, []string{"b", "c"}) {
+				r.Errorf("a released lease was renewed: due at 99: %v", got)
 			}
 		}},
-		{"a lease that another process has taken since is his", func(r *rig) {
-			r.create(30, post("a"))
-			if _, taken, err := r.Lease(r.Context(), 1, "a", at(31), at(61)); err != nil || !taken {
+		{"a lease that another process has taken since is neither renewed nor released", func(r *rig) {
+			r.create(30, newDelivery("a"))
+			if _, taken, err := r.Lease(r.Context(), 1, "a", timeAt(31), timeAt(61)); err != nil || !taken {
 				r.Fatalf("taken %v, error %v", taken, err)
 			}
-			r.renewed(nil, 90, leases(30, "a")...)
-			if err := r.Release(r.Context(), leases(30, "a"), at(5)); err != nil {
+			r.wantRenewed(nil, 90, leases(30, "a")...)
+			if err := r.Release(r.Context(), leases(30, "a"), timeAt(5)); err != nil {
 				r.Fatal(err)
 			}
-			if got := r.due(60, 9); len(got) != 0 {
-				r.Errorf("due while it is leased: %v", got)
+			if got := r.dueIDs(60, 9); len(got) != 0 {
+				r.Errorf("due while leased: %v", got)
 			}
-			r.renewed([]string{"a"}, 90, leases(61, "a")...)
-			if got := r.due(89, 9); len(got) != 0 {
-				r.Errorf("due after it was renewed: %v", got)
+			r.wantRenewed([]string{"a"}, 90, leases(61, "a")...)
+			if got := r.dueIDs(89, 9); len(got) != 0 {
+				r.Errorf("due after the renewal: %v", got)
 			}
 		}},
-		{"a replay takes the dead, and the delivered only when asked to", func(r *rig) {
+		{"a replay takes dead deliveries, and delivered ones only on request", func(r *rig) {
 			ids := []string{"dead", "delivered", "simulated", "queued"}
 			refs := []Ref{{Account: 1, ID: "gone"}}
 			for _, id := range ids {
-				r.create(30, post(id))
+				r.create(30, newDelivery(id))
 				refs = append(refs, Ref{Account: 1, ID: id})
 			}
 			for _, state := range []State{Dead, Delivered, Simulated} {
-				r.finished(outcome(post(string(state)), 1, state))
+				r.recordOutcomes(outcome(newDelivery(string(state)), 1, state))
 			}
-			changed, err := r.Replay(r.Context(), refs, at(40), false)
+			changed, err := r.Replay(r.Context(), refs, timeAt(40), false)
 			if err != nil || !slices.Equal(changed, refs[1:2]) {
 				r.Fatalf("changed %v, error %v", changed, err)
 			}
 			got := r.get("dead")
-			if got.State != Queued || got.Tries != 0 || len(got.Attempts) != 1 || !got.NextAttemptAt.Equal(at(40)) || got.Reason != "" {
+			if got.State != Queued || got.Tries != 0 || len(got.Attempts) != 1 || !got.NextAttemptAt.Equal(timeAt(40)) || got.Reason != "" {
 				r.Errorf("got %+v", got)
 			}
-			if changed, err = r.Replay(r.Context(), refs, at(41), true); err != nil || !slices.Equal(changed, refs[2:4]) {
+			if changed, err = r.Replay(r.Context(), refs, timeAt(41), true); err != nil || !slices.Equal(changed, refs[2:4]) {
 				r.Fatalf("changed %v, error %v", changed, err)
 			}
-			if got := r.due(41, 9); len(got) != 4 {
+			if got := r.dueIDs(41, 9); len(got) != 4 {
 				r.Errorf("due %v", got)
 			}
 		}},
-		{"counts are by state over all accounts", func(r *rig) {
-			r.create(30, post("a"), of(2, post("b")), of(2, post("c")))
-			r.finished(outcome(of(2, post("c")), 1, Dead))
+		{"deliveries are counted by state over all accounts", func(r *rig) {
+			r.create(30, newDelivery("a"), inAccount(2, newDelivery("b")), inAccount(2, newDelivery("c")))
+			r.recordOutcomes(outcome(inAccount(2, newDelivery("c")), 1, Dead))
 			got, err := r.Counts(r.Context())
 			want := map[State]int{Queued: 2, Retrying: 0, Delivered: 0, Simulated: 0, Dead: 1}
 			if err != nil || !reflect.DeepEqual(got, want) {
-				r.Errorf("got %v, error %v", got, err)
+				r.Errorf("counts = %v, error %v; want %v", got, err, want)
 			}
 		}},
 	})
 }
 
 func TestDeliveriesExpire(t *testing.T) {
-	ended := func(r *rig) {
-		r.create(30, post("dead"), post("delivered"), post("again"), post("queued"))
-		r.finished(outcome(post("dead"), 1, Dead), outcome(post("delivered"), 1, Delivered), outcome(post("again"), 1, Dead))
-		changed, err := r.Replay(r.Context(), refs("again"), at(2), false)
+	setUp := func(r *rig) {
+		r.create(30, newDelivery("dead"), newDelivery("delivered"), newDelivery("again"), newDelivery("queued"))
+		r.recordOutcomes(outcome(newDelivery("dead"), 1, Dead), outcome(newDelivery("delivered"), 1, Delivered), outcome(newDelivery("again"), 1, Dead))
+		changed, err := r.Replay(r.Context(), refs("again"), timeAt(2), false)
 		if err != nil || len(changed) != 1 {
 			r.Fatalf("changed %v, error %v", changed, err)
 		}
 	}
-	left := func(r *rig, want ...string) {
+	wantStored := func(r *rig, want ...string) {
 		r.Helper()
 		for range 2 {
-			if got := r.listed(Filter{}); !slices.Equal(got, want) {
+			if got := r.listIDs(Filter{}); !slices.Equal(got, want) {
 				r.Errorf("listed %v, want %v", got, want)
 			}
 			for _, id := range []string{"dead", "delivered", "again", "queued"} {
 				_, err := r.Get(r.Context(), 1, id)
-				_, _, errLease := r.Lease(r.Context(), 1, id, at(0), at(1))
-				of, errOf := r.OfMessage(r.Context(), "m-"+id)
-				kept := slices.Contains(want, id)
-				if kept != (err == nil) || kept != (errLease == nil) || kept != (len(of) == 1) || errOf != nil {
-					r.Errorf("%s: kept %v, get %v, lease %v, of its message %v %v", id, kept, err, errLease, of, errOf)
+				_, _, errLease := r.Lease(r.Context(), 1, id, timeAt(0), timeAt(1))
+				ds, errOf := r.OfMessage(r.Context(), "m-"+id)
+				stored := slices.Contains(want, id)
+				if stored != (err == nil) || stored != (errLease == nil) || stored != (len(ds) == 1) || errOf != nil {
+					r.Errorf("%s: want stored = %v, got errors %v (Get) and %v (Lease), deliveries of its message %v, error %v", id, stored, err, errLease, ds, errOf)
 				}
 			}
 			r.must(r.Sweep(r.Context()))
@@ -298,38 +298,38 @@ func TestDeliveriesExpire(t *testing.T) {
 		}
 	}
 	onEvery(t, db.Options{Retention: time.Hour}, []testCase{
-		{"what arrived after its retention, what is dead or replayed does not", func(r *rig) {
-			ended(r)
-			*r.now = at(3599)
-			left(r, "queued", "delivered", "dead", "again")
-			*r.now = at(3600)
-			left(r, "queued", "dead", "again")
-			changed, err := r.Replay(r.Context(), refs("delivered"), at(3600), true)
+		{"delivered deliveries expire after the retention, dead and replayed ones do not", func(r *rig) {
+			setUp(r)
+			*r.now = timeAt(3599)
+			wantStored(r, "queued", "delivered", "dead", "again")
+			*r.now = timeAt(3600)
+			wantStored(r, "queued", "dead", "again")
+			changed, err := r.Replay(r.Context(), refs("delivered"), timeAt(3600), true)
 			if err != nil || len(changed) != 0 {
 				r.Errorf("replayed: %v, error %v", changed, err)
 			}
 		}},
 	})
 	onEvery(t, db.Options{Retention: time.Hour, DeadRetention: time.Minute}, []testCase{
-		{"what is dead if a retention says so", func(r *rig) {
-			ended(r)
-			*r.now = at(61)
-			left(r, "queued", "delivered", "again")
-			if got := r.listed(Filter{State: Dead, Query: "m-"}); len(got) != 0 {
-				r.Errorf("found %v", got)
+		{"dead deliveries expire after their retention", func(r *rig) {
+			setUp(r)
+			*r.now = timeAt(61)
+			wantStored(r, "queued", "delivered", "again")
+			if got := r.listIDs(Filter{State: Dead, Query: "m-"}); len(got) != 0 {
+				r.Errorf("found expired deliveries %v", got)
 			}
 		}},
-		{"a sweep deletes all there are", func(r *rig) {
+		{"a sweep deletes all expired deliveries", func(r *rig) {
 			const n = db.MaxSweep + 10
-			var os []Outcome
+			var outcomes []Outcome
 			ds := make([]Delivery, n)
 			for i := range ds {
-				ds[i] = post(fmt.Sprint(i))
-				os = append(os, outcome(ds[i], 1, Dead))
+				ds[i] = newDelivery(fmt.Sprint(i))
+				outcomes = append(outcomes, outcome(ds[i], 1, Dead))
 			}
 			r.create(30, ds...)
-			r.finished(os...)
-			*r.now = at(61)
+			r.recordOutcomes(outcomes...)
+			*r.now = timeAt(61)
 			r.must(r.Sweep(r.Context()))
 			for _, table := range []string{"delivery", "delivery_attempt", "delivery_dead"} {
 				if n, err := db.Value[int](r.Context(), r.db, "test", "SELECT COUNT(*) FROM "+table); err != nil || n != 0 {
