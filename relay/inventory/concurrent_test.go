@@ -23,10 +23,10 @@ accounts:
 `
 
 // TestAnApplyKeepsConcurrentChangesOverREST changes records after the apply has read them. REST has
-// acknowledged these changes, so that the apply must not undo them.
+// acknowledged these changes, so the apply must not undo them.
 func TestAnApplyKeepsConcurrentChangesOverREST(t *testing.T) {
 	f := newFixture(t)
-	f.applied(sharedWithREST, document.Mode{})
+	f.apply(sharedWithREST, document.Mode{})
 	const url = "https://example.com/rest"
 	ctx := t.Context()
 	f.afterRead = func(record string) {
@@ -46,30 +46,30 @@ func TestAnApplyKeepsConcurrentChangesOverREST(t *testing.T) {
 			relaytest.NoError(t, f.rules.Declare(ctx, 1, r, func(*rule.Rule) bool { return false }))
 		}
 	}
-	// The document changes all records, so that the apply saves each of them.
-	second := strings.NewReplacer("example.com/first", "example.com/second", "447860000001", "447860000002").Replace(sharedWithREST)
-	f.applied(second, document.Mode{})
+	// The document changes all records, so the apply saves each of them.
+	changedDocument := strings.NewReplacer("example.com/first", "example.com/second", "447860000001", "447860000002").Replace(sharedWithREST)
+	f.apply(changedDocument, document.Mode{})
 
 	a, err := f.db.Accounts.Account(ctx, 1)
 	v, err2 := f.db.Inbound.Get(ctx, 1, inbound.VirtualNumber, "v1")
-	changed, err3 := f.rules.Rule(ctx, 1, "changed")
+	ruleAfter, err3 := f.rules.Rule(ctx, 1, "changed")
 	relaytest.NoError(t, err, err2, err3)
 	relaytest.Equal(t, "the callback URL", a.CallbackURL, url)
-	relaytest.Equal(t, "the relay's number, which the document sets", v.Number, "447860000002")
-	relaytest.Equal(t, "the relay's parameters", v.Action.Parameters, []string{url})
-	relaytest.Equal(t, "the rule's parameters", changed.Actions[0].Parameters, []string{url})
+	relaytest.Equal(t, "the relay number that the document sets", v.Number, "447860000002")
+	relaytest.Equal(t, "the relay parameters", v.Action.Parameters, []string{url})
+	relaytest.Equal(t, "the rule parameters", ruleAfter.Actions[0].Parameters, []string{url})
 }
 
-// TestARuleThatRESTDeletesMeanwhileStaysDeleted deletes a rule whose declaration has not changed.
-func TestARuleThatRESTDeletesMeanwhileStaysDeleted(t *testing.T) {
+// TestARuleThatRESTDeletesConcurrentlyStaysDeleted deletes a rule whose declaration has not changed.
+func TestARuleThatRESTDeletesConcurrentlyStaysDeleted(t *testing.T) {
 	f := newFixture(t)
-	f.applied(sharedWithREST, document.Mode{})
+	f.apply(sharedWithREST, document.Mode{})
 	f.afterRead = func(record string) {
 		if record == "rule deleted" {
 			relaytest.NoError(t, f.rules.Delete(t.Context(), 1, "deleted"))
 		}
 	}
-	f.applied(sharedWithREST, document.Mode{})
+	f.apply(sharedWithREST, document.Mode{})
 	_, err := f.rules.Rule(t.Context(), 1, "deleted")
-	relaytest.Equal(t, "the error for the deleted rule", relay.KindOf(err), relay.KindNotFound)
+	relaytest.Equal(t, "the kind of error for the deleted rule", relay.KindOf(err), relay.KindNotFound)
 }

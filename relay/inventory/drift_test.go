@@ -33,9 +33,9 @@ accounts:
     sims: [{iccid: "8944000000000000001", current_state: pending}, {iccid: "8944000000000000002", current_state: active, service_4g: true}]
 `
 
-func TestAnApplySaysWhatItKeeps(t *testing.T) {
+func TestAnApplyReportsKeptValues(t *testing.T) {
 	f := newFixture(t)
-	relaytest.Equal(t, "what the first apply kept", f.applied(keptFields, document.Mode{}).Kept, []string{})
+	relaytest.Equal(t, "the values that the first apply kept", f.apply(keptFields, document.Mode{}).Kept, []string{})
 	ctx := t.Context()
 	_, err := f.db.Inbound.Change(ctx, 1, inbound.VirtualNumber, "site-05", func(r *inbound.Relay) error {
 		r.Action.Parameters, r.Filter = []string{"https://rest.example/"}, `text != ""`
@@ -67,7 +67,7 @@ func TestAnApplySaysWhatItKeeps(t *testing.T) {
 	relaytest.NoError(t, err, err2, err3, err4, f.rules.Delete(ctx, 1, "deleted"),
 		f.db.Accounts.SetCallback(ctx, 1, "https://rest.example/"), f.db.Credit.Set(ctx, 1, 9, f.Now()))
 
-	// The document changes a relay that REST has not changed.
+	// The document changes a relay that REST has left unchanged.
 	body := strings.Replace(keptFields, `"4478", action: http_get, parameters: ["https://example.com/first"]`, `"4478", action: email, parameters: ["a@example.com"]`, 1)
 	want := []string{
 		"account acme: callback_url: kept, changed over the API; only the API changes it",
@@ -84,9 +84,9 @@ func TestAnApplySaysWhatItKeeps(t *testing.T) {
 		"account acme: sims.8944000000000000001.service_4g: kept as it is; --reset sims takes the document's",
 	}
 	for _, mode := range []document.Mode{{DryRun: true}, {}, {}} {
-		done := f.applied(body, mode)
-		relaytest.Equal(t, fmt.Sprintf("what an apply in the mode %+v kept", mode), done.Kept, want)
-		relaytest.Equal(t, fmt.Sprintf("what it did in the mode %+v", mode), slices.Concat(done.Added, done.Changed, done.Removed), nil)
+		applied := f.apply(body, mode)
+		relaytest.Equal(t, fmt.Sprintf("the values that an apply in the mode %+v kept", mode), applied.Kept, want)
+		relaytest.Equal(t, fmt.Sprintf("the changes in the mode %+v", mode), slices.Concat(applied.Added, applied.Changed, applied.Removed), nil)
 	}
 	fields, missing, err := f.Drift(ctx, "default")
 	relaytest.NoError(t, err)
@@ -95,54 +95,54 @@ func TestAnApplySaysWhatItKeeps(t *testing.T) {
 		texts = append(texts, d.String())
 	}
 	relaytest.Equal(t, "the drift", texts, want)
-	relaytest.Equal(t, "the drift of a name", [2]any{fields[3].Declared, fields[3].Present}, [2]any{"Probe", "by REST"})
+	relaytest.Equal(t, "declared and present value of the decoder name", [2]any{fields[3].Declared, fields[3].Present}, [2]any{"Probe", "by REST"})
 	relaytest.Equal(t, "the missing records", missing, nil)
-	done := f.applied(body, document.Mode{Reset: []string{"credit", "relays", "rules", "sims"}})
-	relaytest.Equal(t, "what an apply with every reset kept", done.Kept, []string{want[0], want[2], want[3]})
-	relaytest.Equal(t, "what the apply after it kept", f.applied(body, document.Mode{}).Kept, []string{want[0], want[2], want[3]})
+	applied := f.apply(body, document.Mode{Reset: []string{"credit", "relays", "rules", "sims"}})
+	relaytest.Equal(t, "the values that an apply with every reset kept", applied.Kept, []string{want[0], want[2], want[3]})
+	relaytest.Equal(t, "the values that the next apply kept", f.apply(body, document.Mode{}).Kept, []string{want[0], want[2], want[3]})
 }
 
-func TestManySIMsThatAreKeptAreCounted(t *testing.T) {
+func TestManyKeptSIMsAreCounted(t *testing.T) {
 	f := newFixture(t)
 	var sims []string
 	for i := range maxKeptSIMs + 5 {
 		sims = append(sims, fmt.Sprintf(`{iccid: "8944000000000000%03d", current_state: pending}`, i))
 	}
 	declared := `accounts: [{name: acme, sims: [` + strings.Join(sims, ", ") + `]}]`
-	f.applied(declared, document.Mode{})
-	kept := f.applied(strings.ReplaceAll(declared, "pending", "active"), document.Mode{}).Kept
-	relaytest.Equal(t, "the number of lines", len(kept), maxKeptSIMs+1)
-	relaytest.Equal(t, "the last line", kept[maxKeptSIMs], "account acme: sims: 5 more fields: kept as they are; --reset sims takes the document's")
+	f.apply(declared, document.Mode{})
+	lines := f.apply(strings.ReplaceAll(declared, "pending", "active"), document.Mode{}).Kept
+	relaytest.Equal(t, "the number of lines", len(lines), maxKeptSIMs+1)
+	relaytest.Equal(t, "the last line", lines[maxKeptSIMs], "account acme: sims: 5 more fields: kept as they are; --reset sims takes the document's")
 }
 
-func TestAResetOfOneAccountLeavesTheOthers(t *testing.T) {
+func TestAResetOfOneAccountKeepsOtherAccounts(t *testing.T) {
 	f, ctx := newFixture(t), t.Context()
 	const declared = "accounts: [{name: acme, credit: 10}, {name: globex, credit: 10}, {name: initech, credit: 10}]"
-	f.applied(declared, document.Mode{})
+	f.apply(declared, document.Mode{})
 	for id := range relay.AccountID(3) {
 		relaytest.NoError(t, f.db.Credit.Set(ctx, id+1, 3, f.Now()))
 	}
-	f.applied(declared, document.Mode{Reset: []string{"credit"}, ResetAccounts: []string{"acme"}})
-	done := f.applied(declared, document.Mode{Reset: []string{"credit"}, ResetAccounts: []string{"2"}})
-	relaytest.Equal(t, "what the second apply did", outcome(done), []string{"account globex: credit", "account initech: credit: kept as it is; --reset credit takes the document's"})
+	f.apply(declared, document.Mode{Reset: []string{"credit"}, ResetAccounts: []string{"acme"}})
+	applied := f.apply(declared, document.Mode{Reset: []string{"credit"}, ResetAccounts: []string{"2"}})
+	relaytest.Equal(t, "the changes of the second apply", outcome(applied), []string{"account globex: credit", "account initech: credit: kept as it is; --reset credit takes the document's"})
 	balances := relaytest.Must(f.db.Credit.Balances(ctx, []relay.AccountID{1, 2, 3}))(t)
 	relaytest.Equal(t, "the balances", balances, map[relay.AccountID]int64{1: 10, 2: 10, 3: 3})
 	for _, name := range []string{"nobody", "9"} {
 		_, err := f.Apply(ctx, []byte(declared), document.Mode{Reset: []string{"credit"}, ResetAccounts: []string{name}})
-		relaytest.Equal(t, "the problems of the account "+name, relay.FieldsOf(err)["account"], []string{"The document does not declare an account " + name + "."})
+		relaytest.Equal(t, "the error for the account "+name, relay.FieldsOf(err)["account"], []string{"The document does not declare an account " + name + "."})
 	}
 }
 
 func TestARecordThatTheAPIDeletedIsMissing(t *testing.T) {
 	f, ctx := newFixture(t), t.Context()
-	f.applied(keptFields, document.Mode{})
+	f.apply(keptFields, document.Mode{})
 	relaytest.NoError(t, f.db.Inbound.Delete(ctx, 1, inbound.Geographic, "site-04"))
 	fields, missing, err := f.Drift(ctx, "")
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the drift", fields, nil)
 	relaytest.Equal(t, "the missing records", missing, []string{"account acme: geo relay site-04"})
-	relaytest.Equal(t, "what the next apply adds", f.applied(keptFields, document.Mode{}).Added, missing)
+	relaytest.Equal(t, "the records that the next apply adds", f.apply(keptFields, document.Mode{}).Added, missing)
 	if _, _, err := f.Drift(ctx, "other"); relay.KindOf(err) != relay.KindNotFound {
-		t.Errorf("the drift of an unknown document: %v", err)
+		t.Errorf("Drift of an unknown document: error %v, want kind not found", err)
 	}
 }

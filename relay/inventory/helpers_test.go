@@ -18,7 +18,7 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-// fixture applies documents to a database.
+// fixture is a Service with a database.
 type fixture struct {
 	*Service
 	t     *testing.T
@@ -35,21 +35,21 @@ func newFixture(t *testing.T) *fixture {
 	return &fixture{s, t, db, rules}
 }
 
-// newRules returns the service for rules, without frames.
+// newRules returns a rule service that receives no frames.
 func newRules(t *testing.T, db *recordstest.Records) *rule.Service {
 	t.Helper()
 	devices := iot.New(db.Devices, cachetest.Open(t).IoT(), nil, catalogtest.Compile, iot.Options{})
-	s, err := rule.New(rule.Deps{Store: db.Rules, Fleet: devices, Deliveries: outbox.Sender{Dispatcher: nowhere{}}}, rule.Options{})
+	s, err := rule.New(rule.Deps{Store: db.Rules, Fleet: devices, Deliveries: outbox.Sender{Dispatcher: noDispatcher{}}}, rule.Options{})
 	relaytest.NoError(t, err)
 	return s
 }
 
-// nowhere is a sender that is never called: there are no frames.
-type nowhere struct{}
+// noDispatcher is never called because the rules receive no frames.
+type noDispatcher struct{}
 
-func (nowhere) Dispatch([]outbox.Delivery) {}
+func (noDispatcher) Dispatch([]outbox.Delivery) {}
 
-// newService returns the service of one of several gateways.
+// newService returns the service of a gateway; several gateways may share a database.
 func newService(db *recordstest.Records) *Service {
 	return New(Deps{
 		Store: NewStore(db.DB), Accounts: db.Accounts, Devices: db.Devices, Relays: db.Inbound, Ledgers: db.Ledgers, Networks: db.Lookups, Credit: db.Credit, Trunks: db.Trunks, SIMs: db.SIMs, Audit: db.Audit,
@@ -64,18 +64,18 @@ func newService(db *recordstest.Records) *Service {
 	})
 }
 
-// applied applies a valid document.
-func (f *fixture) applied(body string, m document.Mode) document.Applied {
+// apply applies a valid document.
+func (f *fixture) apply(body string, m document.Mode) document.Applied {
 	f.t.Helper()
-	done, err := f.Apply(f.t.Context(), []byte(body), m)
+	applied, err := f.Apply(f.t.Context(), []byte(body), m)
 	if err != nil {
 		f.t.Fatalf("%s: %v", body, err)
 	}
-	return done
+	return applied
 }
 
-// refused applies an invalid document and returns its mistakes.
-func (f *fixture) refused(t *testing.T, body string, m document.Mode) document.Mistakes {
+// applyInvalid applies an invalid document and returns its mistakes.
+func (f *fixture) applyInvalid(t *testing.T, body string, m document.Mode) document.Mistakes {
 	t.Helper()
 	_, err := f.Apply(t.Context(), []byte(body), m)
 	mistakes, ok := errors.AsType[document.Mistakes](err)
@@ -86,12 +86,12 @@ func (f *fixture) refused(t *testing.T, body string, m document.Mode) document.M
 }
 
 // outcome lists the records that an apply added, changed, removed and kept.
-func outcome(done document.Applied) []string {
-	return slices.Concat(done.Added, done.Changed, done.Removed, done.Kept)
+func outcome(applied document.Applied) []string {
+	return slices.Concat(applied.Added, applied.Changed, applied.Removed, applied.Kept)
 }
 
-// shown returns the declared records with masked secrets.
-func (f *fixture) shown() string {
+// declaredJSON returns the JSON of the declared records with masked secrets.
+func (f *fixture) declaredJSON() string {
 	f.t.Helper()
 	d, err := f.Declared(f.t.Context())
 	text, err2 := json.Marshal(d)

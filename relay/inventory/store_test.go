@@ -15,11 +15,11 @@ import (
 
 func TestStore(t *testing.T) {
 	dbtest.Each(t, NewStore, map[string]func(*testing.T, *Store){
-		"an inventory replaces the one it was merged into": inventoryIsSaved,
-		"SIMs are found by their values":                   simsAreDeclared,
-		"secrets are sealed":                               secretsAreSealed,
-		"a SIM that does not open ends no list":            otherSIMsOpen,
-		"one of many is saved":                             func(t *testing.T, s *Store) { putAtOnce(t, s, s) },
+		"an inventory replaces its base":                inventoryIsSaved,
+		"SIMs are found by their values":                simsAreDeclared,
+		"secrets are sealed":                            secretsAreSealed,
+		"a SIM that does not open does not fail a list": otherSIMsOpen,
+		"one of many concurrent inventories is saved":   func(t *testing.T, s *Store) { putAtOnce(t, s, s) },
 	})
 }
 
@@ -28,27 +28,27 @@ func TestOneOfTwoGatewaysSavesAnInventory(t *testing.T) {
 	putAtOnce(t, gateways[0], gateways[1])
 }
 
-// putAtOnce saves inventories at two gateways concurrently.
+// putAtOnce saves inventories through two stores concurrently: one of them is saved.
 func putAtOnce(t *testing.T, a, b *Store) {
-	var running sync.WaitGroup
-	var saved atomic.Int64
+	var wg sync.WaitGroup
+	var savedCount atomic.Int64
 	for i := range 20 {
 		s := []*Store{a, b}[i%2]
-		running.Go(func() {
+		wg.Go(func() {
 			err := s.Put(t.Context(), nil, fmt.Append(nil, i), SIMChanges{})
 			switch {
 			case err == nil:
-				saved.Add(1)
+				savedCount.Add(1)
 			case relay.KindOf(err) != relay.KindConflict:
 				t.Error(err)
 			}
 		})
 	}
-	running.Wait()
-	relaytest.Equal(t, "the number of saved inventories", saved.Load(), 1)
+	wg.Wait()
+	relaytest.Equal(t, "the number of saved inventories", savedCount.Load(), 1)
 }
 
-// secretsAreSealed saves and loads secrets, which the database has only in sealed form.
+// secretsAreSealed saves and loads secrets, which the database contains in sealed form only.
 func secretsAreSealed(t *testing.T, s *Store) {
 	ctx := t.Context()
 	s.db.SetSealer(dbtest.Sealer{})
@@ -63,7 +63,7 @@ func secretsAreSealed(t *testing.T, s *Store) {
 		doc, err := db.Value[[]byte](ctx, s.db, table, "SELECT doc FROM "+table)
 		relaytest.NoError(t, err)
 		if strings.Contains(string(doc), secret) {
-			t.Errorf("the table %s shows %s", table, secret)
+			t.Errorf("table %s contains the secret %s", table, secret)
 		}
 	}
 }
@@ -77,12 +77,12 @@ func otherSIMsOpen(t *testing.T, s *Store) {
 }
 
 func inventoryIsSaved(t *testing.T, s *Store) {
-	none, err := s.Merged(t.Context())
-	if none != nil || err != nil {
-		t.Fatalf("%q, %v", none, err)
+	merged, err := s.Merged(t.Context())
+	if merged != nil || err != nil {
+		t.Fatalf("Merged of an empty store: %q, error %v", merged, err)
 	}
 	dbtest.WantKind(t, s.Put(t.Context(), []byte("zero"), []byte("one"), SIMChanges{}), relay.KindConflict)
-	for range 2 { // the second changes nothing
+	for range 2 { // the second call changes nothing
 		relaytest.NoError(t, s.Put(t.Context(), nil, []byte("one"), SIMChanges{}))
 	}
 	dbtest.WantKind(t, s.Put(t.Context(), nil, []byte("raced"), SIMChanges{}), relay.KindConflict)
@@ -91,38 +91,38 @@ func inventoryIsSaved(t *testing.T, s *Store) {
 	}
 	dbtest.WantKind(t, s.Put(t.Context(), []byte("one"), []byte("raced"), SIMChanges{}), relay.KindConflict)
 	if got, err := s.Merged(t.Context()); string(got) != "two\x00\xff" || err != nil {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("Merged: %q, error %v", got, err)
 	}
 }
 
-// simsAreDeclared saves the SIMs of an inventory in one transaction with it, and finds them by each
+// simsAreDeclared saves an inventory and its SIMs in one transaction and finds the SIMs by each
 // of their values.
 func simsAreDeclared(t *testing.T, s *Store) {
 	ctx := t.Context()
-	one := SIMRow{ICCID: "1", IMSI: "i1", MSISDN: "m1", Document: "a", Account: "acme", Declared: `{"pin":"1234"}`}
-	two := SIMRow{ICCID: "2", Document: "a", Account: "globex", Declared: `{}`}
-	three := SIMRow{ICCID: "3", IMSI: "i3", MSISDN: "m3", Document: "b", Account: "acme", Declared: `{}`}
-	relaytest.NoError(t, s.Put(ctx, nil, []byte("1"), SIMChanges{Put: []SIMRow{three, one, two}}))
-	dbtest.WantKind(t, s.Put(ctx, nil, []byte("2"), SIMChanges{Delete: []SIMRow{one, two, three}}), relay.KindConflict)
-	for range 2 { // the second changes nothing
+	sim1 := SIMRow{ICCID: "1", IMSI: "i1", MSISDN: "m1", Document: "a", Account: "acme", Declared: `{"pin":"1234"}`}
+	sim2 := SIMRow{ICCID: "2", Document: "a", Account: "globex", Declared: `{}`}
+	sim3 := SIMRow{ICCID: "3", IMSI: "i3", MSISDN: "m3", Document: "b", Account: "acme", Declared: `{}`}
+	relaytest.NoError(t, s.Put(ctx, nil, []byte("1"), SIMChanges{Put: []SIMRow{sim3, sim1, sim2}}))
+	dbtest.WantKind(t, s.Put(ctx, nil, []byte("2"), SIMChanges{Delete: []SIMRow{sim1, sim2, sim3}}), relay.KindConflict)
+	for range 2 { // the second Put changes nothing
 		for name, tc := range map[string]struct {
 			selection SIMSelection
 			want      []SIMRow
 		}{
-			"none":                  {SIMSelection{}, nil},
-			"all":                   {SIMSelection{All: true}, []SIMRow{one, two, three}},
-			"by ICCID":              {SIMSelection{ICCIDs: []string{"2", "4", "2"}}, []SIMRow{two}},
-			"by IMSI":               {SIMSelection{IMSIs: []string{"i3", ""}}, []SIMRow{three}},
-			"by MSISDN":             {SIMSelection{MSISDNs: []string{"m1", ""}}, []SIMRow{one}},
-			"of a document":         {SIMSelection{Documents: []string{"a"}}, []SIMRow{one, two}},
-			"of an account":         {SIMSelection{Accounts: []string{"acme"}}, []SIMRow{one, three}},
-			"by several, each once": {SIMSelection{ICCIDs: []string{"3"}, MSISDNs: []string{"m3"}, Documents: []string{"b"}}, []SIMRow{three}},
+			"none":              {SIMSelection{}, nil},
+			"all":               {SIMSelection{All: true}, []SIMRow{sim1, sim2, sim3}},
+			"by ICCID":          {SIMSelection{ICCIDs: []string{"2", "4", "2"}}, []SIMRow{sim2}},
+			"by IMSI":           {SIMSelection{IMSIs: []string{"i3", ""}}, []SIMRow{sim3}},
+			"by MSISDN":         {SIMSelection{MSISDNs: []string{"m1", ""}}, []SIMRow{sim1}},
+			"of a document":     {SIMSelection{Documents: []string{"a"}}, []SIMRow{sim1, sim2}},
+			"of an account":     {SIMSelection{Accounts: []string{"acme"}}, []SIMRow{sim1, sim3}},
+			"by several values": {SIMSelection{ICCIDs: []string{"3"}, MSISDNs: []string{"m3"}, Documents: []string{"b"}}, []SIMRow{sim3}},
 		} {
-			relaytest.Equal(t, name+": result of SIMs", relaytest.Must(s.SIMs(ctx, tc.selection))(t), tc.want)
+			relaytest.Equal(t, "the SIMs selected "+name, relaytest.Must(s.SIMs(ctx, tc.selection))(t), tc.want)
 		}
-		relaytest.NoError(t, s.Put(ctx, nil, []byte("1"), SIMChanges{Put: []SIMRow{three, one, two}}))
+		relaytest.NoError(t, s.Put(ctx, nil, []byte("1"), SIMChanges{Put: []SIMRow{sim3, sim1, sim2}}))
 	}
-	two.MSISDN, two.Document, two.Declared = "m2", "b", `{"msisdn":"m2"}`
-	relaytest.NoError(t, s.Put(ctx, []byte("1"), []byte("2"), SIMChanges{Put: []SIMRow{two}, Delete: []SIMRow{one, {ICCID: "3", Account: "globex"}}}))
-	relaytest.Equal(t, "result of SIMs", relaytest.Must(s.SIMs(ctx, SIMSelection{All: true}))(t), []SIMRow{two, three})
+	sim2.MSISDN, sim2.Document, sim2.Declared = "m2", "b", `{"msisdn":"m2"}`
+	relaytest.NoError(t, s.Put(ctx, []byte("1"), []byte("2"), SIMChanges{Put: []SIMRow{sim2}, Delete: []SIMRow{sim1, {ICCID: "3", Account: "globex"}}}))
+	relaytest.Equal(t, "the remaining SIMs", relaytest.Must(s.SIMs(ctx, SIMSelection{All: true}))(t), []SIMRow{sim2, sim3})
 }
