@@ -18,8 +18,7 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// fixture implements the dependencies of a meter and a service in memory, for account 1. The
-// operation in broken fails once.
+// fixture implements the dependencies of a meter and a service in memory, for account 1.
 type fixture struct {
 	t           *testing.T
 	clock       *relaytest.Clock
@@ -32,113 +31,114 @@ type fixture struct {
 	reports map[string][]Row
 	files   map[string]string
 	jobs    map[string]job.Job
-	events  []string // events, mails and suspensions, in order
+	events  []string // notifications, mails and suspensions, in order
 	sent    map[string]outbox.Delivery
-	broken  string // the operation that fails next
+	broken  string // the operation that fails once
 
-	maxLookup int // largest number of SIMs in one lookup
+	maxLookup int // the largest number of SIMs in one lookup
 }
 
 func newFixture(t *testing.T) *fixture {
 	return &fixture{
-		t: t, clock: relaytest.NewClock(at(20, 12)), sims: map[sim.ICCID]sim.SIM{"A": {}, "B": {}, "C": {}}, pools: table[sim.Pool]{}, subscribers: table[sim.Subscriber]{},
+		t: t, clock: relaytest.NewClock(atHour(20, 12)), sims: map[sim.ICCID]sim.SIM{"A": {}, "B": {}, "C": {}}, pools: table[sim.Pool]{}, subscribers: table[sim.Subscriber]{},
 		totals: map[Subject]Total{}, reports: map[string][]Row{}, files: map[string]string{}, jobs: map[string]job.Job{},
 		sent: map[string]outbox.Delivery{},
 	}
 }
 
-func at(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC) }
+func atHour(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC) }
 
-func (w *fixture) meter() *Meter {
+func (f *fixture) meter() *Meter {
 	return NewMeter(MeterDeps{
-		Counters: w, SIMs: w, Pools: w.pools, Events: w, Mails: outbox.Mailer{Sender: outbox.Sender{Store: w, Dispatcher: w, Now: w.clock.Now}}, Suspender: w, Jobs: w, Now: w.clock.Now,
+		Counters: f, SIMs: f, Pools: f.pools, Events: f, Mails: outbox.Mailer{Sender: outbox.Sender{Store: f, Dispatcher: f, Now: f.clock.Now}}, Suspender: f, Jobs: f, Now: f.clock.Now,
 	})
 }
 
-func (w *fixture) service() *Service {
+func (f *fixture) service() *Service {
 	return New(Deps{
-		Records: w, SIMs: w, Subscribers: w.subscribers, Jobs: w, Files: w, Exports: w, List: "mno", Page: 2, Now: w.clock.Now,
+		Records: f, SIMs: f, Subscribers: f.subscribers, Jobs: f, Files: f, Exports: f, List: "mno", Page: 2, Now: f.clock.Now,
 	})
 }
 
-// fails returns an error if an operation is broken, and repairs it.
-func (w *fixture) fails(operation string) error {
-	if w.broken != operation {
+// failOnce returns an error if the operation is broken, and repairs it.
+func (f *fixture) failOnce(operation string) error {
+	if f.broken != operation {
 		return nil
 	}
-	w.broken = ""
+	f.broken = ""
 	return relay.Errorf(relay.KindUnavailable, "%s: down", operation)
 }
 
-func (w *fixture) Put(_ context.Context, records []Record) error {
-	if err := w.fails("put"); err != nil {
+func (f *fixture) Put(_ context.Context, records []Record) error {
+	if err := f.failOnce("put"); err != nil {
 		return err
 	}
 	for _, r := range records {
-		if slices.ContainsFunc(w.records, func(k Record) bool { return k.Use.ID == r.Use.ID }) {
+		if slices.ContainsFunc(f.records, func(stored Record) bool { return stored.Use.ID == r.Use.ID }) {
 			continue
 		}
-		w.records = append(w.records, r)
+		f.records = append(f.records, r)
 		for _, s := range []Subject{{OfSIM, r.Use.ICCID, MonthOf(r.Use.Start)}, {OfPool, r.Pool, MonthOf(r.Use.Start)}} {
-			t := w.totals[s]
+			t := f.totals[s]
 			t.Bytes += r.Use.Bytes
-			w.totals[s] = t
+			f.totals[s] = t
 		}
 	}
 	return nil
 }
 
-func (w *fixture) Totals(_ context.Context, _ relay.AccountID, subjects []Subject) (totals []Total, err error) {
+func (f *fixture) Totals(_ context.Context, _ relay.AccountID, subjects []Subject) (totals []Total, err error) {
 	for _, s := range subjects {
-		totals = append(totals, w.totals[s])
+		totals = append(totals, f.totals[s])
 	}
 	return totals, nil
 }
 
-func (w *fixture) AddSteps(_ context.Context, _ relay.AccountID, s Subject, steps Steps) error {
-	if err := w.fails("did"); err != nil {
+func (f *fixture) AddSteps(_ context.Context, _ relay.AccountID, s Subject, steps Steps) error {
+	if err := f.failOnce("steps"); err != nil {
 		return err
 	}
-	t := w.totals[s]
+	t := f.totals[s]
 	t.Done |= steps
-	w.totals[s] = t
+	f.totals[s] = t
 	return nil
 }
 
-func (w *fixture) RemoveSteps(_ context.Context, _ relay.AccountID, s Subject, steps Steps, limitBytes int64) error {
-	if t := w.totals[s]; t.Bytes < limitBytes {
+func (f *fixture) RemoveSteps(_ context.Context, _ relay.AccountID, s Subject, steps Steps, limitBytes int64) error {
+	if t := f.totals[s]; t.Bytes < limitBytes {
 		t.Done &^= steps
-		w.totals[s] = t
+		f.totals[s] = t
 	}
 	return nil
 }
 
-func (w *fixture) within(iccid sim.ICCID, in Span) (found []StoredRecord) {
-	for i, r := range w.records {
-		if (iccid == "" || r.Use.ICCID == string(iccid)) && !r.Use.Start.Before(in.From) && r.Use.Start.Before(in.To) {
-			found = append(found, StoredRecord{Cursor{r.Use.Start, int64(i + 1)}, r.Use})
+// recordsIn returns the records of a SIM, or of all SIMs if iccid is empty, by time.
+func (f *fixture) recordsIn(iccid sim.ICCID, span Span) (records []StoredRecord) {
+	for i, r := range f.records {
+		if (iccid == "" || r.Use.ICCID == string(iccid)) && !r.Use.Start.Before(span.From) && r.Use.Start.Before(span.To) {
+			records = append(records, StoredRecord{Cursor{r.Use.Start, int64(i + 1)}, r.Use})
 		}
 	}
-	slices.SortFunc(found, func(a, b StoredRecord) int { return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.N, b.N)) })
-	return found
+	slices.SortFunc(records, func(a, b StoredRecord) int { return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.N, b.N)) })
+	return records
 }
 
-func (w *fixture) Any(_ context.Context, _ relay.AccountID, in Span, subscriber string) (bool, error) {
-	return slices.ContainsFunc(w.within("", in), func(k StoredRecord) bool {
-		return subscriber == "" || w.sims[sim.ICCID(k.Use.ICCID)].Subscriber == subscriber
+func (f *fixture) Any(_ context.Context, _ relay.AccountID, span Span, subscriber string) (bool, error) {
+	return slices.ContainsFunc(f.recordsIn("", span), func(r StoredRecord) bool {
+		return subscriber == "" || f.sims[sim.ICCID(r.Use.ICCID)].Subscriber == subscriber
 	}), nil
 }
 
-func (w *fixture) Read(_ context.Context, _ relay.AccountID, iccid sim.ICCID, in Span, behind Cursor, limit int) ([]StoredRecord, error) {
-	found := w.within(iccid, in)
-	found = found[1+slices.IndexFunc(found, func(k StoredRecord) bool { return k.Cursor == behind }):]
-	return found[:min(limit, len(found))], nil
+func (f *fixture) Read(_ context.Context, _ relay.AccountID, iccid sim.ICCID, span Span, after Cursor, limit int) ([]StoredRecord, error) {
+	records := f.recordsIn(iccid, span)
+	records = records[1+slices.IndexFunc(records, func(r StoredRecord) bool { return r.Cursor == after }):]
+	return records[:min(limit, len(records))], nil
 }
 
-func (w *fixture) Sums(_ context.Context, _ relay.AccountID, in Span, add func([]Sum) error) error {
+func (f *fixture) Sums(_ context.Context, _ relay.AccountID, span Span, add func([]Sum) error) error {
 	sums := make(map[string]int64)
-	for _, k := range w.within("", in) {
-		sums[k.Use.ICCID] += k.Use.Bytes
+	for _, r := range f.recordsIn("", span) {
+		sums[r.Use.ICCID] += r.Use.Bytes
 	}
 	for iccid, bytes := range sums {
 		if err := add([]Sum{{iccid, bytes}}); err != nil {
@@ -148,39 +148,39 @@ func (w *fixture) Sums(_ context.Context, _ relay.AccountID, in Span, add func([
 	return nil
 }
 
-func (w *fixture) Begin(_ context.Context, id string, _ time.Time) error {
-	w.reports[id] = nil
+func (f *fixture) Begin(_ context.Context, id string, _ time.Time) error {
+	f.reports[id] = nil
 	return nil
 }
 
-func (w *fixture) Add(_ context.Context, id string, rows []Row) error {
-	w.reports[id] = append(w.reports[id], rows...)
-	slices.SortFunc(w.reports[id], func(a, b Row) int {
+func (f *fixture) Add(_ context.Context, id string, rows []Row) error {
+	f.reports[id] = append(f.reports[id], rows...)
+	slices.SortFunc(f.reports[id], func(a, b Row) int {
 		return cmp.Or(strings.Compare(a.Subscriber, b.Subscriber), strings.Compare(a.ICCID, b.ICCID))
 	})
 	return nil
 }
 
-func (w *fixture) Rows(_ context.Context, id string, offset, limit int) ([]Row, error) {
-	rows := w.reports[id]
+func (f *fixture) Rows(_ context.Context, id string, offset, limit int) ([]Row, error) {
+	rows := f.reports[id]
 	return rows[min(offset, len(rows)):min(offset+limit, len(rows))], nil
 }
 
-func (w *fixture) GetMany(_ context.Context, acct relay.AccountID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error) {
-	w.maxLookup = max(w.maxLookup, len(iccids))
+func (f *fixture) GetMany(_ context.Context, acct relay.AccountID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error) {
+	f.maxLookup = max(f.maxLookup, len(iccids))
 	found := make(map[sim.ICCID]sim.SIM)
 	for _, iccid := range iccids {
-		if line, ok := w.sims[iccid]; ok && acct == 1 {
-			line.State, line.Requested = cmp.Or(line.State, sim.Active), sim.Active
-			found[iccid] = line
+		if s, ok := f.sims[iccid]; ok && acct == 1 {
+			s.State, s.Requested = cmp.Or(s.State, sim.Active), sim.Active
+			found[iccid] = s
 		}
 	}
-	return found, w.fails("lines")
+	return found, f.failOnce("sims")
 }
 
-func (w *fixture) Scan(_ context.Context, _ relay.AccountID, in sim.Scope, after sim.ICCID, limit int) (found []sim.ICCID, err error) {
-	for iccid, line := range w.sims {
-		if iccid > after && (in.Pool == "" || line.Pool == in.Pool) && (in.Subscriber == "" || line.Subscriber == in.Subscriber) {
+func (f *fixture) Scan(_ context.Context, _ relay.AccountID, scope sim.Scope, after sim.ICCID, limit int) (found []sim.ICCID, err error) {
+	for iccid, s := range f.sims {
+		if iccid > after && (scope.Pool == "" || s.Pool == scope.Pool) && (scope.Subscriber == "" || s.Subscriber == scope.Subscriber) {
 			found = append(found, iccid)
 		}
 	}
@@ -188,7 +188,7 @@ func (w *fixture) Scan(_ context.Context, _ relay.AccountID, in sim.Scope, after
 	return found[:min(limit, len(found))], nil
 }
 
-// table has pools or subscribers by their ids.
+// table has pools or subscribers by id.
 type table[T any] map[string]T
 
 func (t table[T]) Get(_ context.Context, _ relay.AccountID, id string) (T, error) {
@@ -199,102 +199,102 @@ func (t table[T]) Get(_ context.Context, _ relay.AccountID, id string) (T, error
 	return found, nil
 }
 
-func (w *fixture) Suspend(_ context.Context, _ relay.AccountID, iccid sim.ICCID) error {
-	if err := w.fails("suspend " + string(iccid)); err != nil {
+func (f *fixture) Suspend(_ context.Context, _ relay.AccountID, iccid sim.ICCID) error {
+	if err := f.failOnce("suspend " + string(iccid)); err != nil {
 		return err
 	}
-	if line := w.sims[iccid]; line.State != sim.Suspended {
-		w.set(iccid, func(l *sim.SIM) { l.State = sim.Suspended })
-		w.events = append(w.events, "suspend "+string(iccid))
+	if s := f.sims[iccid]; s.State != sim.Suspended {
+		f.changeSIM(iccid, func(s *sim.SIM) { s.State = sim.Suspended })
+		f.events = append(f.events, "suspend "+string(iccid))
 	}
 	return nil
 }
 
-// set changes a SIM.
-func (w *fixture) set(iccid sim.ICCID, change func(*sim.SIM)) {
-	line := w.sims[iccid]
-	change(&line)
-	w.sims[iccid] = line
+// changeSIM changes a SIM.
+func (f *fixture) changeSIM(iccid sim.ICCID, change func(*sim.SIM)) {
+	s := f.sims[iccid]
+	change(&s)
+	f.sims[iccid] = s
 }
 
-func (w *fixture) Make(ctx context.Context, name string, fill func(context.Context, io.Writer) (int64, error)) (int64, error) {
-	if err := w.fails("make"); err != nil {
+func (f *fixture) Make(ctx context.Context, name string, fill func(context.Context, io.Writer) (int64, error)) (int64, error) {
+	if err := f.failOnce("make"); err != nil {
 		return 0, err
 	}
 	var b bytes.Buffer
 	n, err := fill(ctx, &b)
-	w.files[name] = b.String()
+	f.files[name] = b.String()
 	return n, err
 }
 
-func (w *fixture) Open(_ context.Context, name string) (io.ReadCloser, int64, error) {
-	text, ok := w.files[name]
+func (f *fixture) Open(_ context.Context, name string) (io.ReadCloser, int64, error) {
+	text, ok := f.files[name]
 	if !ok {
 		return nil, 0, relay.Errorf(relay.KindNotFound, "file %s", name)
 	}
 	return io.NopCloser(strings.NewReader(text)), int64(len(text)), nil
 }
 
-func (w *fixture) Do(ctx context.Context, _ string, do func(context.Context) (int64, error)) (int64, error) {
+func (f *fixture) Do(ctx context.Context, _ string, do func(context.Context) (int64, error)) (int64, error) {
 	return do(ctx)
 }
 
-func (w *fixture) Submit(_ context.Context, j job.Job) error {
-	if have, ok := w.jobs[j.ID]; ok && (!have.State.Ended() || have.Keep > time.Minute) {
+func (f *fixture) Submit(_ context.Context, j job.Job) error {
+	if stored, ok := f.jobs[j.ID]; ok && (!stored.State.Ended() || stored.Keep > time.Minute) {
 		return nil
 	}
 	j.State = job.Queued
-	w.jobs[j.ID] = j
-	return w.fails("submit")
+	f.jobs[j.ID] = j
+	return f.failOnce("submit")
 }
 
-func (w *fixture) Get(_ context.Context, acct relay.AccountID, id string) (job.Job, error) {
-	j, ok := w.jobs[id]
+func (f *fixture) Get(_ context.Context, acct relay.AccountID, id string) (job.Job, error) {
+	j, ok := f.jobs[id]
 	if !ok || j.Account != acct {
 		return j, relay.Errorf(relay.KindNotFound, "job %s", id)
 	}
 	return j, nil
 }
 
-func (w *fixture) Notify(_ context.Context, _ relay.AccountID, e outbox.Event) error {
-	if err := w.fails("tell"); err != nil {
+func (f *fixture) Notify(_ context.Context, _ relay.AccountID, e outbox.Event) error {
+	if err := f.failOnce("notify"); err != nil {
 		return err
 	}
 	d, err := outbox.Callback(1, "https://example.com/", e)
-	if err == nil && w.sent[d.ID].ID == "" {
-		w.sent[d.ID] = d
-		w.events = append(w.events, e.Type+" "+e.About)
+	if err == nil && f.sent[d.ID].ID == "" {
+		f.sent[d.ID] = d
+		f.events = append(f.events, e.Type+" "+e.About)
 	}
 	return err
 }
 
-func (w *fixture) Create(_ context.Context, ds []outbox.Delivery, _ time.Time) (created []outbox.Delivery, err error) {
-	if err := w.fails("create"); err != nil {
+func (f *fixture) Create(_ context.Context, ds []outbox.Delivery, _ time.Time) (created []outbox.Delivery, err error) {
+	if err := f.failOnce("create"); err != nil {
 		return nil, err
 	}
 	for _, d := range ds {
-		if w.sent[d.ID].ID == "" {
+		if f.sent[d.ID].ID == "" {
 			created = append(created, d)
 		}
-		w.sent[d.ID] = d
+		f.sent[d.ID] = d
 	}
 	return created, nil
 }
 
-func (w *fixture) Dispatch(ds []outbox.Delivery) {
+func (f *fixture) Dispatch(ds []outbox.Delivery) {
 	for _, d := range ds {
-		w.events = append(w.events, "mail "+d.Mail.To+" "+d.MessageID)
+		f.events = append(f.events, "mail "+d.Mail.To+" "+d.MessageID)
 	}
 }
 
-// use is a record of the account 1.
+// use returns a data record of account 1.
 func use(id, iccid string, start time.Time, bytes int64) Record {
 	return Record{Account: 1, Use: cdr.Use{ID: id, ICCID: iccid, Start: start, Type: "data", Bytes: bytes}}
 }
 
-func mailed(addresses ...string) (out []sim.Recipient) {
+func recipients(addresses ...string) (list []sim.Recipient) {
 	for _, a := range addresses {
-		out = append(out, sim.Recipient{Email: a})
+		list = append(list, sim.Recipient{Email: a})
 	}
-	return out
+	return list
 }

@@ -20,16 +20,16 @@ import (
 
 func TestUsage(t *testing.T) {
 	dbtest.Each(t, NewStore, map[string]func(*testing.T, *Store){
-		"records are kept once and read in order": testRecordsAreKeptOnce,
-		"a record adds once to its SIM and pool":  testARecordAddsOnce,
-		"Any says whether there are records":      testAny,
-		"sums are those of the records":           testSums,
-		"steps are those of a SIM's records":      testSteps,
-		"the usage of accounts in a month":        testMonths,
-		"a total stays a number":                  testATotalStaysANumber,
-		"reports are kept for a time":             testReportsAreKeptForATime,
-		"what cannot be kept comes again":         testWhatCannotBeKept,
-		"pages and sums are read through indexes": testIndexes,
+		"records are stored once and read in order":  testRecordsAreStoredOnce,
+		"a record is added once to its SIM and pool": testARecordIsAddedOnce,
+		"Any reports whether there are records":      testAny,
+		"Sums adds up the records of each SIM":       testSums,
+		"Steps adds up the records of a SIM":         testSteps,
+		"Months returns the usage of accounts":       testMonths,
+		"a total does not overflow":                  testTotalsDoNotOverflow,
+		"reports expire":                             testReportsExpire,
+		"a closed database is unavailable":           testClosedDatabase,
+		"pages and sums are read through indexes":    testIndexes,
 	})
 }
 
@@ -48,25 +48,25 @@ func put(t *testing.T, s *Store, records ...Record) {
 	}
 }
 
-func all(t *testing.T, s *Store, acct relay.AccountID, iccid sim.ICCID, from, to int) (found []cdr.Use) {
+func readUses(t *testing.T, s *Store, acct relay.AccountID, iccid sim.ICCID, first, last int) (uses []cdr.Use) {
 	t.Helper()
-	var behind Cursor
+	var after Cursor
 	for {
-		page, err := s.Read(t.Context(), acct, iccid, Span{From: atSecond(from), To: atSecond(to)}, behind, 2)
+		page, err := s.Read(t.Context(), acct, iccid, Span{From: atSecond(first), To: atSecond(last)}, after, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, k := range page {
-			found = append(found, k.Use)
+		for _, record := range page {
+			uses = append(uses, record.Use)
 		}
 		if len(page) < 2 {
-			return found
+			return uses
 		}
-		behind = page[1].Cursor
+		after = page[1].Cursor
 	}
 }
 
-func testRecordsAreKeptOnce(t *testing.T, s *Store) {
+func testRecordsAreStoredOnce(t *testing.T, s *Store) {
 	odd := Record{Account: 1, Use: cdr.Use{ID: "=é\n\"", ICCID: "B", Start: atSecond(5), Type: "voice", Duration: 9}}
 	changed := record(1, "b", "C", 6, 999)
 	put(t, s, record(1, "a", "A", 9, 1), record(1, "b", "A", 5, 2), odd, record(2, "a", "A", 6, 4))
@@ -78,11 +78,11 @@ func testRecordsAreKeptOnce(t *testing.T, s *Store) {
 		iccid sim.ICCID
 		want  []cdr.Use
 	}{
-		{"all, by time, then by arrival, together by id", "", []cdr.Use{odd.Use, b, e, a}},
-		{"those of a SIM", "A", []cdr.Use{b, e, a}},
-		{"a record that came again says what it said first", "C", nil},
+		{"all, by start time and order of storage", "", []cdr.Use{odd.Use, b, e, a}},
+		{"records of a SIM", "A", []cdr.Use{b, e, a}},
+		{"a repeated record keeps its first values", "C", nil},
 	} {
-		relaytest.Equal(t, tc.name, all(t, s, 1, tc.iccid, 5, 10), tc.want)
+		relaytest.Equal(t, tc.name, readUses(t, s, 1, tc.iccid, 5, 10), tc.want)
 	}
 }
 
@@ -91,22 +91,22 @@ func testSteps(t *testing.T, s *Store) {
 	put(t, s, record(1, "a", "A", 0, 1), record(1, "b", "A", 3599, 2), sms, record(1, "c", "A", 3600, 4), record(1, "d", "A", 86400, 8), record(1, "e", "B", 0, 16), record(2, "a", "A", 0, 32))
 	hour := func(n int) time.Time { return time.Date(2026, 11, 20, 12+n, 0, 0, 0, time.UTC) }
 	for _, tc := range []struct {
-		name     string
-		from, to time.Time
-		step     time.Duration
-		want     []StepSum
+		name       string
+		start, end time.Time
+		step       time.Duration
+		want       []StepSum
 	}{
 		{"by hour", hour(0), hour(24), time.Hour, []StepSum{{At: hour(0), Type: "data", Bytes: 3, Duration: 14, Records: 2}, {At: hour(0), Type: "sms", Records: 1}, {At: hour(1), Type: "data", Bytes: 4, Duration: 7, Records: 1}}},
 		{"by day", hour(0), hour(48), 24 * time.Hour, []StepSum{{At: hour(-12), Type: "data", Bytes: 7, Duration: 21, Records: 3}, {At: hour(-12), Type: "sms", Records: 1}, {At: hour(12), Type: "data", Bytes: 8, Duration: 7, Records: 1}}},
-		{"nothing", hour(48), hour(72), time.Hour, nil},
+		{"without records", hour(48), hour(72), time.Hour, nil},
 	} {
-		got, err := s.Steps(t.Context(), 1, "A", Span{From: tc.from, To: tc.to}, tc.step)
+		got, err := s.Steps(t.Context(), 1, "A", Span{From: tc.start, To: tc.end}, tc.step)
 		relaytest.NoError(t, err)
-		relaytest.Equal(t, tc.name+": result of Steps", got, tc.want)
+		relaytest.Equal(t, "the sums "+tc.name, got, tc.want)
 	}
 }
 
-func testARecordAddsOnce(t *testing.T, s *Store) {
+func testARecordIsAddedOnce(t *testing.T, s *Store) {
 	december := record(1, "dec", "A", 15*86400, 1000)
 	december.Pool = "p"
 	inPool := record(1, "b", "A", 1, 20)
@@ -119,7 +119,7 @@ func testARecordAddsOnce(t *testing.T, s *Store) {
 		return Subject{Scope: scope, ID: id, Month: m}
 	}
 	sim, pool := subject(OfSIM, "A", 202611), subject(OfPool, "p", 202611)
-	for range 2 { // the second time changes nothing
+	for range 2 { // the second call changes nothing
 		if err := s.AddSteps(t.Context(), 1, pool, Warned); err != nil {
 			t.Fatal(err)
 		}
@@ -132,19 +132,19 @@ func testARecordAddsOnce(t *testing.T, s *Store) {
 	})
 	want := []Total{{Bytes: 23}, {Bytes: 20, Done: Warned | Reached}, {Bytes: 400}, {Bytes: 1000}, {Bytes: 1000}, {}}
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "got", got, want)
-	for _, below := range []int64{20, 21} { // the pool used 20
-		relaytest.NoError(t, s.RemoveSteps(t.Context(), 1, pool, Reached|Blocked, below))
+	relaytest.Equal(t, "the totals", got, want)
+	for _, limitBytes := range []int64{20, 21} { // the pool has used 20 bytes
+		relaytest.NoError(t, s.RemoveSteps(t.Context(), 1, pool, Reached|Blocked, limitBytes))
 		got, err := s.Totals(t.Context(), 1, []Subject{pool})
-		if err != nil || got[0].Done.Has(Reached) != (below == 20) || !got[0].Done.Has(Warned) || got[0].Bytes != 20 {
-			t.Errorf("undone below %d: %+v, %v", below, got, err)
+		if err != nil || got[0].Done.Has(Reached) != (limitBytes == 20) || !got[0].Done.Has(Warned) || got[0].Bytes != 20 {
+			t.Errorf("RemoveSteps with limit %d: totals %+v, error %v", limitBytes, got, err)
 		}
 	}
-	put(t, s, record(1, "z", "A", 0, 1)) // what was done stays
+	put(t, s, record(1, "z", "A", 0, 1)) // another record keeps the steps
 	if got, err := s.Totals(t.Context(), 1, []Subject{sim}); err != nil {
 		t.Error(err)
 	} else {
-		relaytest.Equal(t, "result of Totals, [0].Bytes", got[0].Bytes, 24)
+		relaytest.Equal(t, "the bytes of the SIM", got[0].Bytes, 24)
 	}
 }
 
@@ -166,21 +166,21 @@ func testAny(t *testing.T, s *Store) {
 	for _, tc := range []struct {
 		name       string
 		acct       relay.AccountID
-		from, to   int
+		start, end int
 		subscriber string
 		want       bool
 	}{
-		{"the time it starts", 1, 5, 6, "", true},
-		{"a time that ends when it starts", 1, 4, 5, "", false},
+		{"time that starts with the record", 1, 5, 6, "", true},
+		{"time that ends at the start of the record", 1, 4, 5, "", false},
 		{"another account", 2, 0, 9, "", false},
-		{"a SIM of the subscriber", 1, 5, 6, "anna", true},
-		{"a SIM of the subscriber, at another time", 1, 6, 9, "anna", false},
-		{"a subscriber whose SIM has no records", 1, 0, 9, "ben", false},
-		{"a subscriber without SIMs", 1, 0, 9, "carl", false},
-		{"a subscriber of another account", 2, 0, 9, "anna", false},
+		{"SIM of the subscriber", 1, 5, 6, "anna", true},
+		{"SIM of the subscriber at another time", 1, 6, 9, "anna", false},
+		{"subscriber with a SIM without records", 1, 0, 9, "ben", false},
+		{"subscriber without SIMs", 1, 0, 9, "carl", false},
+		{"subscriber of another account", 2, 0, 9, "anna", false},
 	} {
-		if got, err := s.Any(t.Context(), tc.acct, Span{From: atSecond(tc.from), To: atSecond(tc.to)}, tc.subscriber); err != nil || got != tc.want {
-			t.Errorf("%s: %v, %v", tc.name, got, err)
+		if got, err := s.Any(t.Context(), tc.acct, Span{From: atSecond(tc.start), To: atSecond(tc.end)}, tc.subscriber); err != nil || got != tc.want {
+			t.Errorf("%s: got %v, error %v; want %v", tc.name, got, err, tc.want)
 		}
 	}
 }
@@ -197,85 +197,85 @@ func testSums(t *testing.T, s *Store) {
 		records = append(records, r)
 	}
 	put(t, s, append(records, record(2, "x", "0001", 500, 1))...)
-	got, last := make(map[string]int64), ""
+	got, previous := make(map[string]int64), ""
 	err := s.Sums(t.Context(), 1, Span{From: atSecond(100), To: atSecond(900)}, func(sums []Sum) error {
-		for _, one := range sums {
-			if one.ICCID <= last || len(sums) > sumPage {
-				t.Errorf("%s after %s in a sumPage of %d", one.ICCID, last, len(sums))
+		for _, sum := range sums {
+			if sum.ICCID <= previous || len(sums) > sumPage {
+				t.Errorf("SIM %s follows %s in a page of %d sums, want ascending ICCIDs and at most %d sums", sum.ICCID, previous, len(sums), sumPage)
 			}
-			got[one.ICCID], last = one.Bytes, one.ICCID
+			got[sum.ICCID], previous = sum.Bytes, sum.ICCID
 		}
 		return nil
 	})
 	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%d sums, want %d, %v", len(got), len(want), err)
+		t.Errorf("got %d sums, error %v; want %d sums with the bytes of their records", len(got), err, len(want))
 	}
-	enough := errors.New("enough")
-	if err := s.Sums(t.Context(), 1, Span{From: atSecond(100), To: atSecond(900)}, func([]Sum) error { return enough }); !errors.Is(err, enough) {
-		t.Error(err)
+	errStop := errors.New("stop")
+	if err := s.Sums(t.Context(), 1, Span{From: atSecond(100), To: atSecond(900)}, func([]Sum) error { return errStop }); !errors.Is(err, errStop) {
+		t.Errorf("got error %v, want %v", err, errStop)
 	}
 }
 
-func testATotalStaysANumber(t *testing.T, s *Store) {
-	most := int64(1) << 62
+func testTotalsDoNotOverflow(t *testing.T, s *Store) {
+	maxBytes := int64(1) << 62
 	for i := range 4 {
-		put(t, s, record(1, fmt.Sprint(i), "A", i, most))
+		put(t, s, record(1, fmt.Sprint(i), "A", i, maxBytes))
 	}
 	got, err := s.Totals(t.Context(), 1, []Subject{{Scope: OfSIM, ID: "A", Month: 202611}})
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "result of Totals, [0].Bytes", got[0].Bytes, most)
+	relaytest.Equal(t, "the bytes of the SIM", got[0].Bytes, maxBytes)
 }
 
-func testReportsAreKeptForATime(t *testing.T, s *Store) {
+func testReportsExpire(t *testing.T, s *Store) {
 	row := func(subscriber, iccid string, bytes int64) Row {
 		return Row{ICCID: iccid, Subscriber: subscriber, Company: "of " + subscriber, Bytes: bytes}
 	}
-	fill := func(id string, when time.Time) {
+	fill := func(id string, createdAt time.Time) {
 		t.Helper()
-		relaytest.NoError(t, s.Begin(t.Context(), id, when))
+		relaytest.NoError(t, s.Begin(t.Context(), id, createdAt))
 		relaytest.NoError(t, s.Add(t.Context(), id, []Row{row("s2", "A", 1), row("", "C", 2)}))
 		relaytest.NoError(t, s.Add(t.Context(), id, []Row{row("s1", "D", 3), row("s1", "B", 4)}))
 	}
 	fill("r1", atSecond(0))
-	fill("r1", atSecond(0)) // the job ran twice
+	fill("r1", atSecond(0)) // a repeated job
 	fill("r2", atSecond(10))
 	rows, err := s.Rows(t.Context(), "r1", 0, 10)
 	if want := []Row{row("", "C", 2), row("s1", "B", 4), row("s1", "D", 3), row("s2", "A", 1)}; err != nil || !reflect.DeepEqual(rows, want) {
-		t.Errorf("%+v, %v", rows, err)
+		t.Errorf("rows = %+v, error %v; want %+v", rows, err, want)
 	}
 	if rows, err := s.Rows(t.Context(), "r1", 2, 1); err != nil {
 		t.Error(err)
 	} else if len(rows) != 1 {
-		t.Errorf("result of Rows: %d results, want %d", len(rows), 1)
+		t.Errorf("got %d rows, want 1", len(rows))
 	} else {
-		relaytest.Equal(t, "result of Rows, [0].ICCID", rows[0].ICCID, "D")
+		relaytest.Equal(t, "the ICCID of the row", rows[0].ICCID, "D")
 	}
 	relaytest.NoError(t, s.Sweep(t.Context(), atSecond(5).Add(ReportLife)))
 	for id, want := range map[string]int{"r1": 0, "r2": 4, "r3": 0} {
 		if rows, err := s.Rows(t.Context(), id, 0, 10); err != nil || len(rows) != want {
-			t.Errorf("%s: %d rows, %v", id, len(rows), err)
+			t.Errorf("report %s: %d rows, error %v; want %d", id, len(rows), err, want)
 		}
 	}
 }
 
-func testWhatCannotBeKept(t *testing.T, s *Store) {
+func testClosedDatabase(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.db.Close())
 	ctx, subject := context.Background(), Subject{Scope: OfSIM, ID: "A", Month: 202611}
 	_, totals := s.Totals(ctx, 1, []Subject{subject})
 	for name, err := range map[string]error{
-		"put": s.Put(ctx, []Record{record(1, "a", "A", 0, 1)}), "did": s.AddSteps(ctx, 1, subject, Warned),
-		"undo": s.RemoveSteps(ctx, 1, subject, Warned, 1), "totals": totals,
+		"put": s.Put(ctx, []Record{record(1, "a", "A", 0, 1)}), "add steps": s.AddSteps(ctx, 1, subject, Warned),
+		"remove steps": s.RemoveSteps(ctx, 1, subject, Warned, 1), "totals": totals,
 	} {
 		if relay.KindOf(err) != relay.KindUnavailable {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error %v, want kind unavailable", name, err)
 		}
 	}
 }
 
-// testIndexes looks at the plans on SQLite, which has no statistics to go by.
+// testIndexes checks the query plans of SQLite, which has no statistics here.
 func testIndexes(t *testing.T, s *Store) {
 	if s.db.Engine() != "sqlite" {
-		t.Skip("PostgreSQL reads a small table whole whatever indexes there are; the same statements are checked on SQLite")
+		t.Skip("PostgreSQL scans small tables regardless of indexes; the same statements are checked on SQLite")
 	}
 	type step struct {
 		id, parent, unused int
@@ -294,20 +294,19 @@ func testIndexes(t *testing.T, s *Store) {
 		plan, err := db.List(t.Context(), s.db, "plan", "EXPLAIN QUERY PLAN "+tc.query,
 			func(v *step) []any { return []any{&v.id, &v.parent, &v.unused, &v.detail} }, tc.args...)
 		if err != nil || !strings.Contains(fmt.Sprint(plan), tc.index) {
-			t.Errorf("%s\n%+v, %v", tc.query, plan, err)
+			t.Errorf("%s\nplan %+v, error %v; want index %s", tc.query, plan, err, tc.index)
 		}
 	}
 }
 
-// TestTwoGateways lets two gateways take the same records at the same time, in
-// another order.
+// TestTwoGateways stores the same records through two gateways concurrently, in different orders.
 func TestTwoGateways(t *testing.T) {
 	gateways := dbtest.Two(t, NewStore)
 	dbtest.Together(16, func(i int) {
 		for n := range 10 {
 			records := make([]Record, 50)
 			for j := range records {
-				id := (j*7 + i*13) % 50 // another order each
+				id := (j*7 + i*13) % 50 // a different order for each i
 				records[j] = record(1, fmt.Sprint(n, "-", id), fmt.Sprint("sim", id%10), n, 1)
 				records[j].Pool = fmt.Sprint("pool", id%3)
 			}
@@ -322,8 +321,8 @@ func TestTwoGateways(t *testing.T) {
 		relaytest.NoError(t, err)
 		sum += got[0].Bytes
 	}
-	if found := all(t, gateways[1], 1, "", 0, 10); len(found) != 500 || sum != 500 {
-		t.Errorf("%d records, %d counted", len(found), sum)
+	if uses := readUses(t, gateways[1], 1, "", 0, 10); len(uses) != 500 || sum != 500 {
+		t.Errorf("got %d records and a total of %d bytes, want 500 and 500", len(uses), sum)
 	}
 }
 
