@@ -13,14 +13,14 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// model is the SIMs of an account, without any index.
+// model has the SIMs of an account without an index.
 type model struct {
 	sims []SIM
 	rnd  *rand.Rand
 }
 
-// newModel makes SIMs whose numbers begin alike, as those of operators do, some
-// without IMSI or MSISDN, in pools and with subscribers.
+// newModel returns SIMs with common prefixes in their numbers, as an operator assigns them.
+// Some have no IMSI or MSISDN, and some have a subscriber.
 func newModel(n int) *model {
 	m := &model{rnd: rand.New(rand.NewPCG(1, 2))}
 	for i := range n {
@@ -42,39 +42,39 @@ func newModel(n int) *model {
 	return m
 }
 
-// column returns a SIM's value of a column.
+// column returns the value of a column of a SIM.
 func column(s SIM, name string) string {
 	return map[string]string{"iccid": string(s.ICCID), "imsi": s.IMSI, "msisdn": s.MSISDN}[name]
 }
 
-// list answers a query by looking at everything.
-func (m *model) list(in Scope, q Query) ([]SIM, int) {
-	var found []SIM
+// list returns a page of the SIMs that match and their total number, by a scan of all SIMs.
+func (m *model) list(scope Scope, q Query) ([]SIM, int) {
+	var sims []SIM
 	for _, s := range m.sims {
-		ok := (in.Pool == "" || s.Pool == in.Pool) && (in.Subscriber == "" || s.Subscriber == in.Subscriber)
+		ok := (scope.Pool == "" || s.Pool == scope.Pool) && (scope.Subscriber == "" || s.Subscriber == scope.Subscriber)
 		for _, f := range q.Filters {
 			ok = ok && f.Holds(column(s, f.Column))
 		}
 		if ok {
-			found = append(found, s)
+			sims = append(sims, s)
 		}
 	}
-	by := Columns()[q.Order(Columns())]
-	slices.SortFunc(found, func(a, b SIM) int {
-		if c := strings.Compare(column(a, by), column(b, by)); c != 0 {
+	orderBy := Columns()[q.Order(Columns())]
+	slices.SortFunc(sims, func(a, b SIM) int {
+		if c := strings.Compare(column(a, orderBy), column(b, orderBy)); c != 0 {
 			return c
 		}
 		return strings.Compare(string(a.ICCID), string(b.ICCID))
 	})
 	if q.Descending {
-		slices.Reverse(found)
+		slices.Reverse(sims)
 	}
-	from := min(q.Offset(), len(found))
-	return found[from:min(from+q.PerPage, len(found))], len(found)
+	start := min(q.Offset(), len(sims))
+	return sims[start:min(start+q.PerPage, len(sims))], len(sims)
 }
 
-// query is any query: filters on some columns, that hold of many, of few or of
-// none, in any order, and a page that there may be none of.
+// query returns a random query with filters that match many, few or no SIMs, any order and a
+// page that may be past the end.
 func (m *model) query() Query {
 	q := Query{OrderBy: append([]string{""}, Columns()...)[m.rnd.IntN(4)], Descending: m.rnd.IntN(2) == 0}
 	q.Page = relay.Page{Number: 1 + m.rnd.IntN(4), PerPage: 1 + m.rnd.IntN(40)}
@@ -103,15 +103,15 @@ func (m *model) query() Query {
 func listsAgreeWithAModel(t *testing.T, open func(t *testing.T) *db.DB) {
 	m, ctx := newModel(200), t.Context()
 	db := open(t)
-	s := NewSIMs(db)
-	relaytest.NoError(t, s.Declare(ctx, 1, m.sims, false))
-	relaytest.NoError(t, s.Declare(ctx, 2, newModel(3).sims, false)) // whose are not seen
+	sims := NewSIMs(db)
+	relaytest.NoError(t, sims.Declare(ctx, 1, m.sims, false))
+	relaytest.NoError(t, sims.Declare(ctx, 2, newModel(3).sims, false)) // another account
 	for i := range m.sims {
-		one := &m.sims[i]
-		if one.Subscriber == "" {
+		want := &m.sims[i]
+		if want.Subscriber == "" {
 			continue
 		}
-		_, err := s.Change(ctx, 1, one.ICCID, func(x *SIM) error { x.Subscriber = one.Subscriber; return nil })
+		_, err := sims.Change(ctx, 1, want.ICCID, func(s *SIM) error { s.Subscriber = want.Subscriber; return nil })
 		relaytest.NoError(t, err)
 	}
 	relaytest.NoError(t, NewPools(db).Put(ctx, 1, Pool{ID: "p"}))
@@ -122,67 +122,67 @@ func listsAgreeWithAModel(t *testing.T, open func(t *testing.T) *db.DB) {
 			pooled = append(pooled, m.sims[i].ICCID)
 		}
 	}
-	relaytest.NoError(t, s.Attach(ctx, 1, "p", pooled))
-	countsAgree(t, db)
+	relaytest.NoError(t, sims.Attach(ctx, 1, "p", pooled))
+	checkCounts(t, db)
 	for range 300 {
-		agree(t, s, m)
+		checkList(t, sims, m)
 	}
-	m.churn(t, s)
-	countsAgree(t, db)
+	m.churn(t, sims)
+	checkCounts(t, db)
 	for range 100 {
-		agree(t, s, m)
+		checkList(t, sims, m)
 	}
 }
 
-// churn deletes a third of the SIMs, renumbers another, and takes some out of their
-// pool.
-func (m *model) churn(t *testing.T, s *SIMs) {
+// churn deletes a third of the SIMs, renumbers another third and detaches some from their pool.
+func (m *model) churn(t *testing.T, sims *SIMs) {
 	t.Helper()
-	var left []SIM
-	var out []ICCID
-	for i, one := range m.sims {
+	var remaining []SIM
+	var detached []ICCID
+	for i, want := range m.sims {
 		switch i % 3 {
 		case 0:
-			relaytest.NoError(t, s.Delete(t.Context(), 1, one.ICCID))
+			relaytest.NoError(t, sims.Delete(t.Context(), 1, want.ICCID))
 			continue
 		case 1:
-			one.MSISDN, one.Subscriber = fmt.Sprintf("4478%08d", i), "s1"
-			_, err := s.Change(t.Context(), 1, one.ICCID, func(x *SIM) error {
-				x.MSISDN, x.Subscriber = one.MSISDN, one.Subscriber
+			want.MSISDN, want.Subscriber = fmt.Sprintf("4478%08d", i), "s1"
+			_, err := sims.Change(t.Context(), 1, want.ICCID, func(s *SIM) error {
+				s.MSISDN, s.Subscriber = want.MSISDN, want.Subscriber
 				return nil
 			})
 			relaytest.NoError(t, err)
 		}
-		if one.Pool != "" && i%2 == 0 {
-			one.Pool, out = "", append(out, one.ICCID)
+		if want.Pool != "" && i%2 == 0 {
+			want.Pool, detached = "", append(detached, want.ICCID)
 		}
-		left = append(left, one)
+		remaining = append(remaining, want)
 	}
-	relaytest.NoError(t, s.Detach(t.Context(), 1, "p", out))
-	m.sims = left
+	relaytest.NoError(t, sims.Detach(t.Context(), 1, "p", detached))
+	m.sims = remaining
 }
 
-func agree(t *testing.T, s *SIMs, m *model) {
+// checkList compares the result of a random query with that of the model.
+func checkList(t *testing.T, sims *SIMs, m *model) {
 	t.Helper()
 	q := m.query()
-	in := []Scope{{}, {}, {Pool: "p"}, {Subscriber: "s0"}, {Subscriber: "s1"}}[m.rnd.IntN(5)]
-	want, wantTotal := m.list(in, q)
-	got, total, err := s.List(t.Context(), 1, in, q)
+	scope := []Scope{{}, {}, {Pool: "p"}, {Subscriber: "s0"}, {Subscriber: "s1"}}[m.rnd.IntN(5)]
+	want, wantTotal := m.list(scope, q)
+	got, total, err := sims.List(t.Context(), 1, scope, q)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "total", total, wantTotal)
-	relaytest.Equal(t, "records of the page", named(got), named(want))
+	relaytest.Equal(t, "the total", total, wantTotal)
+	relaytest.Equal(t, "the SIMs of the page", iccidsOf(got), iccidsOf(want))
 }
 
-func named(all []SIM) []ICCID {
-	out := make([]ICCID, len(all))
-	for i, s := range all {
-		out[i] = s.ICCID
+func iccidsOf(sims []SIM) []ICCID {
+	iccids := make([]ICCID, len(sims))
+	for i, s := range sims {
+		iccids[i] = s.ICCID
 	}
-	return out
+	return iccids
 }
 
-// countsAgree compares the counters of each account with a count of its records.
-func countsAgree(t *testing.T, database *db.DB) {
+// checkCounts compares the counters of each account with the numbers of its records.
+func checkCounts(t *testing.T, database *db.DB) {
 	t.Helper()
 	for table, query := range map[string]string{
 		simTable:        "SELECT account, count(*) FROM sim GROUP BY account",
@@ -191,26 +191,26 @@ func countsAgree(t *testing.T, database *db.DB) {
 		want := relaytest.Must(db.Map[relay.AccountID, int](t.Context(), database, "test", query))(t)
 		got := relaytest.Must(db.Map[relay.AccountID, int](t.Context(), database, "test",
 			"SELECT account, n FROM sim_count WHERE list = $1 AND n <> 0", table))(t)
-		relaytest.Equal(t, "counters of "+table, got, want)
+		relaytest.Equal(t, "the counters of "+table, got, want)
 	}
 }
 
-// fill declares so many SIMs with numbers that follow each other.
-func fill(t testing.TB, s *SIMs, acct relay.AccountID, n int) []ICCID {
+// declareSIMs declares n SIMs with consecutive numbers and returns their ICCIDs.
+func declareSIMs(t testing.TB, store *SIMs, acct relay.AccountID, n int) []ICCID {
 	t.Helper()
-	all, iccids := make([]SIM, n), make([]ICCID, n)
-	for i := range all {
-		all[i] = declared(ICCID(fmt.Sprintf("894400000000%07d", i)))
-		iccids[i] = all[i].ICCID
+	sims, iccids := make([]SIM, n), make([]ICCID, n)
+	for i := range sims {
+		sims[i] = newSIM(ICCID(fmt.Sprintf("894400000000%07d", i)))
+		iccids[i] = sims[i].ICCID
 	}
-	if err := s.Declare(t.Context(), acct, all, false); err != nil {
+	if err := store.Declare(t.Context(), acct, sims, false); err != nil {
 		t.Fatal(err)
 	}
 	return iccids
 }
 
-// TestPagesReadIndexes expects that SQLite finds the ids of a page in an index that has
-// all columns of the query, and sorts nothing in the order that a client asks for.
+// TestPagesReadIndexes checks that SQLite reads the ids of a page from an index with all columns
+// of the query.
 func TestPagesReadIndexes(t *testing.T) {
 	database := dbtest.Open(t, db.Options{})
 	for _, scope := range []Scope{{}, {Pool: "p"}, {Subscriber: "s"}} {
@@ -226,14 +226,14 @@ func TestPagesReadIndexes(t *testing.T) {
 				if !slices.ContainsFunc(plan, func(step string) bool {
 					return strings.Contains(step, "COVERING INDEX sim_by_") || strings.Contains(step, "PRIMARY KEY (account=?") && column == "iccid"
 				}) {
-					t.Errorf("%+v by %s with %s: %q", scope, column, name, plan)
+					t.Errorf("scope %+v, order %s, %s: plan %q does not read a covering index", scope, column, name, plan)
 				}
 			}
 		}
 	}
 }
 
-// explain returns the steps of SQLite's plan.
+// explain returns the steps of the query plan of SQLite.
 func explain(t *testing.T, database *db.DB, statement string, args []any) []string {
 	t.Helper()
 	var skip any

@@ -14,130 +14,130 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-const ordered = ICCID("8944000000000000001")
+const orderedSIM = ICCID("8944000000000000001")
 
-func declareOne(t *testing.T, db *db.DB) {
+func declareOrderedSIM(t *testing.T, db *db.DB) {
 	t.Helper()
-	one := SIM{ICCID: ordered, State: Pending, IMSI: "234150000000001"}
-	if err := NewSIMs(db).Declare(t.Context(), 1, []SIM{one}, false); err != nil {
+	s := SIM{ICCID: orderedSIM, State: Pending, IMSI: "234150000000001"}
+	if err := NewSIMs(db).Declare(t.Context(), 1, []SIM{s}, false); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func oneOfManyOrdersGetsTheSIM(t *testing.T, open func(t *testing.T) *db.DB) {
+func oneConcurrentOrderBegins(t *testing.T, open func(t *testing.T) *db.DB) {
 	db := open(t)
-	declareOne(t, db)
-	taken := errors.New("taken")
-	var won atomic.Int32
+	declareOrderedSIM(t, db)
+	errTaken := errors.New("taken")
+	var beganCount atomic.Int32
 	dbtest.Together(20, func(i int) {
 		j := job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "sims", CreatedAt: dbtest.At(0)}
-		err := NewSIMs(db).Begin(t.Context(), j, ordered, func(one *SIM) error {
-			if one.Job != "" {
-				return taken
+		err := NewSIMs(db).Begin(t.Context(), j, orderedSIM, func(s *SIM) error {
+			if s.Job != "" {
+				return errTaken
 			}
-			one.Job, one.Requested = j.ID, Active
+			s.Job, s.Requested = j.ID, Active
 			return nil
 		})
 		if err == nil {
-			won.Add(1)
-		} else if !errors.Is(err, taken) {
+			beganCount.Add(1)
+		} else if !errors.Is(err, errTaken) {
 			t.Error(err)
 		}
 	})
-	one, err := NewSIMs(db).Get(t.Context(), 1, ordered)
+	simAfter, err := NewSIMs(db).Get(t.Context(), 1, orderedSIM)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "began, won.Load()", won.Load(), 1)
-	relaytest.Equal(t, "began, State", one.State, Pending)
-	relaytest.Equal(t, "began, Requested", one.Requested, Active)
-	found, total, err := job.NewStore(db).List(t.Context(), 1, job.Filter{List: "sims"}, 0, 100)
-	if err != nil || total != 1 || len(found) != 1 || found[0].ID != one.Job || found[0].State != job.Queued {
-		t.Errorf("%+v of %d, %v", found, total, err)
+	relaytest.Equal(t, "the number of orders that began", beganCount.Load(), 1)
+	relaytest.Equal(t, "the state of the SIM", simAfter.State, Pending)
+	relaytest.Equal(t, "the requested state of the SIM", simAfter.Requested, Active)
+	jobs, total, err := job.NewStore(db).List(t.Context(), 1, job.Filter{List: "sims"}, 0, 100)
+	if err != nil || total != 1 || len(jobs) != 1 || jobs[0].ID != simAfter.Job || jobs[0].State != job.Queued {
+		t.Errorf("jobs = %+v of %d, error %v; want the queued job %s", jobs, total, err, simAfter.Job)
 	}
-	if due, err := job.NewStore(db).Due(t.Context(), dbtest.At(1), 10); err != nil || len(due) != 1 || due[0].ID != one.Job {
-		t.Errorf("due %v, %v", due, err)
+	if due, err := job.NewStore(db).Due(t.Context(), dbtest.At(1), 10); err != nil || len(due) != 1 || due[0].ID != simAfter.Job {
+		t.Errorf("due jobs = %v, error %v; want %s", due, err, simAfter.Job)
 	}
 }
 
 func aJobSettlesOnce(t *testing.T, open func(t *testing.T) *db.DB) {
 	db := open(t)
-	declareOne(t, db)
+	declareOrderedSIM(t, db)
 	j := job.Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: dbtest.At(0)}
-	mustBegin := NewSIMs(db).Begin(t.Context(), j, ordered, func(one *SIM) error { one.Job = j.ID; return nil })
-	if mustBegin != nil {
-		t.Fatal(mustBegin)
+	err := NewSIMs(db).Begin(t.Context(), j, orderedSIM, func(s *SIM) error { s.Job = j.ID; return nil })
+	if err != nil {
+		t.Fatal(err)
 	}
-	var effects atomic.Int32
+	var agreeing atomic.Int32
 	dbtest.Together(20, func(i int) {
-		got, err := NewSIMs(db).Settle(t.Context(), j, ordered, func(one *SIM) (json.RawMessage, error) {
-			if one.Job != j.ID {
-				return nil, errors.New("not mine")
+		got, err := NewSIMs(db).Settle(t.Context(), j, orderedSIM, func(s *SIM) (json.RawMessage, error) {
+			if s.Job != j.ID {
+				return nil, errors.New("the SIM has another job")
 			}
-			one.Job, one.Subscriber = "", fmt.Sprint("s", i)
+			s.Job, s.Subscriber = "", fmt.Sprint("s", i)
 			return json.RawMessage(fmt.Sprintf(`{"n":%d}`, i)), nil
 		})
 		if err != nil {
 			t.Error(err)
 		}
-		one, err := NewSIMs(db).Get(t.Context(), 1, ordered)
-		if err == nil && fmt.Sprintf(`{"n":%s}`, one.Subscriber[1:]) == string(got) {
-			effects.Add(1) // all callers get the one effect
+		s, err := NewSIMs(db).Get(t.Context(), 1, orderedSIM)
+		if err == nil && fmt.Sprintf(`{"n":%s}`, s.Subscriber[1:]) == string(got) {
+			agreeing.Add(1) // all callers get the result of the one change
 		}
 	})
-	if effects.Load() != 20 {
-		t.Errorf("%d of 20 agree", effects.Load())
+	if agreeing.Load() != 20 {
+		t.Errorf("%d of 20 callers got the result of the change, want all", agreeing.Load())
 	}
 	if got, err := job.NewStore(db).Get(t.Context(), 1, "j1"); err != nil || len(got.Settled) == 0 || got.State != job.Queued {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("job = %+v, error %v; want a queued job with a settled result", got, err)
 	}
 	if _, total, err := NewSIMs(db).List(t.Context(), 1, Scope{Subscriber: subscriberOf(t, db)}, Query{Page: relay.Page{Number: 1, PerPage: 5}}); err != nil || total != 1 {
-		t.Errorf("the subscriber's list has %d, %v", total, err)
+		t.Errorf("SIMs of the subscriber: %d, error %v; want 1", total, err)
 	}
 }
 
 func subscriberOf(t *testing.T, db *db.DB) string {
 	t.Helper()
-	one, err := NewSIMs(db).Get(t.Context(), 1, ordered)
+	s, err := NewSIMs(db).Get(t.Context(), 1, orderedSIM)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return one.Subscriber
+	return s.Subscriber
 }
 
-// An answer that was lost is asked for again, by when the job may have run.
-func aJobThatHasRunHasBegun(t *testing.T, open func(t *testing.T) *db.DB) {
+// A caller repeats Begin after a lost response; the job may have run by then.
+func beginIsRepeatable(t *testing.T, open func(t *testing.T) *db.DB) {
 	db := open(t)
-	declareOne(t, db)
-	refused := errors.New("not pending")
+	declareOrderedSIM(t, db)
+	errState := errors.New("not pending")
 	begin := func(id string) error {
 		j := job.Job{ID: id, Account: 1, Kind: "k", CreatedAt: dbtest.At(0)}
-		return NewSIMs(db).Begin(t.Context(), j, ordered, func(one *SIM) error {
-			if one.State != Pending {
-				return refused
+		return NewSIMs(db).Begin(t.Context(), j, orderedSIM, func(s *SIM) error {
+			if s.State != Pending {
+				return errState
 			}
-			one.State = Active
+			s.State = Active
 			return nil
 		})
 	}
 	for _, tc := range []struct {
 		id   string
 		want error
-	}{{"j1", nil}, {"j1", nil}, {"j2", refused}} {
+	}{{"j1", nil}, {"j1", nil}, {"j2", errState}} {
 		if err := begin(tc.id); !errors.Is(err, tc.want) {
-			t.Errorf("%s: %v", tc.id, err)
+			t.Errorf("Begin of job %s: error %v, want %v", tc.id, err, tc.want)
 		}
 	}
 }
 
-func anOrderForNoSIM(t *testing.T, open func(t *testing.T) *db.DB) {
+func ordersForUnknownSIMsAreRefused(t *testing.T, open func(t *testing.T) *db.DB) {
 	db := open(t)
 	j := job.Job{ID: "j1", Account: 2, Kind: "k", CreatedAt: dbtest.At(0)}
-	declareOne(t, db) // another account's
-	begin := NewSIMs(db).Begin(t.Context(), j, ordered, func(*SIM) error { return nil })
-	_, settle := NewSIMs(db).Settle(t.Context(), j, ordered, func(*SIM) (json.RawMessage, error) { return nil, nil })
-	_, get := job.NewStore(db).Get(t.Context(), 2, "j1")
-	for _, err := range []error{begin, settle, get} {
+	declareOrderedSIM(t, db) // declares the SIM in account 1
+	beginErr := NewSIMs(db).Begin(t.Context(), j, orderedSIM, func(*SIM) error { return nil })
+	_, settleErr := NewSIMs(db).Settle(t.Context(), j, orderedSIM, func(*SIM) (json.RawMessage, error) { return nil, nil })
+	_, getErr := job.NewStore(db).Get(t.Context(), 2, "j1")
+	for call, err := range map[string]error{"Begin": beginErr, "Settle": settleErr, "Get": getErr} {
 		if relay.KindOf(err) != relay.KindNotFound {
-			t.Error(err)
+			t.Errorf("%s: error %v, want kind not found", call, err)
 		}
 	}
 }

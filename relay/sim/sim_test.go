@@ -19,7 +19,7 @@ func TestParseICCID(t *testing.T) {
 			relaytest.NoError(t, err)
 			relaytest.Equal(t, "the ICCID", got.String(), text)
 		} else if relay.KindOf(err) != relay.KindInvalid {
-			t.Errorf("%q was read as %q with the error %v", text, got, err)
+			t.Errorf("ParseICCID(%q) = %q, error %v; want kind invalid", text, got, err)
 		}
 	}
 }
@@ -31,7 +31,7 @@ func FuzzParseICCID(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		got, err := ParseICCID(text)
 		if err == nil && (string(got) != text || len(text) < 18 || len(text) > 22 || strings.Trim(text, "0123456789") != "") {
-			t.Errorf("%q is an ICCID", text)
+			t.Errorf("ParseICCID accepted %q", text)
 		}
 	})
 }
@@ -40,34 +40,34 @@ func TestCodesAreNotPrinted(t *testing.T) {
 	s := SIM{ICCID: "8944000000000000001", Codes: Codes{PIN: "4711", PUK: "12345678"}}
 	for _, form := range []string{"%v", "%+v", "%#v", "%s"} {
 		if text := fmt.Sprintf(form, s); strings.Contains(text, "4711") || strings.Contains(text, "12345678") {
-			t.Errorf("%s: %s", form, text)
+			t.Errorf("format %s prints codes: %s", form, text)
 		}
 	}
 }
 
 func TestDeclared(t *testing.T) {
-	stands := SIM{
+	existing := SIM{
 		ICCID: "8944000000000000001", IMSI: "1", MSISDN: "2", Codes: Codes{PIN: "1111", PUK2: "2222"}, State: Active, Requested: Suspended,
 		Job: "j", Subscriber: "s", Pool: "p", Service5G: true, Limit: Limit{Monthly: 5, Cap: Block}, Recipients: []Recipient{{ID: "r"}},
 	}
-	said := SIM{ICCID: stands.ICCID, MSISDN: "3", Codes: Codes{PIN: "9999"}, State: Pending, Service4G: true}
-	kept := stands
-	kept.MSISDN, kept.Codes = "3", Codes{PIN: "9999", PUK2: "2222"}
-	reset := kept
+	declaration := SIM{ICCID: existing.ICCID, MSISDN: "3", Codes: Codes{PIN: "9999"}, State: Pending, Service4G: true}
+	updated := existing
+	updated.MSISDN, updated.Codes = "3", Codes{PIN: "9999", PUK2: "2222"}
+	reset := updated
 	reset.State, reset.Requested, reset.Job, reset.Subscriber, reset.Service4G, reset.Service5G = Pending, Pending, "", "", true, false
-	fresh := said
+	fresh := declaration
 	fresh.Requested, fresh.Limit.Cap = Pending, NoCap
 	for _, tc := range []struct {
 		name  string
-		have  SIM
+		old   SIM
 		reset bool
 		want  SIM
 	}{
-		{"a new one is as it is said", SIM{}, false, fresh},
-		{"what lives on stays", stands, false, kept},
-		{"unless it is reset", stands, true, reset},
+		{"a new SIM has the declared values", SIM{}, false, fresh},
+		{"an existing SIM keeps its state", existing, false, updated},
+		{"a reset SIM has the declared state", existing, true, reset},
 	} {
-		relaytest.Equal(t, tc.name, Declared(tc.have, said, tc.reset), tc.want)
+		relaytest.Equal(t, tc.name, Declared(tc.old, declaration, tc.reset), tc.want)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestEmails(t *testing.T) {
 		"a b@example.com": false, "a@example.com.": false, "": false, strings.Repeat("a", 250) + "@example.com": false,
 	} {
 		if got := IsEmail(text); got != want {
-			t.Errorf("%q: %v", text, got)
+			t.Errorf("IsEmail(%q) = %v, want %v", text, got, want)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestFilters(t *testing.T) {
 	for _, tc := range []struct {
 		operator, value string
 		want            Filter
-		wrong           string
+		invalidPart     string
 	}{
 		{"", "5", Filter{"c", Equals, "5"}, ""},
 		{"=", "%", Filter{"c", Equals, "%"}, ""},
@@ -108,12 +108,12 @@ func TestFilters(t *testing.T) {
 		{">", "5", Filter{}, "operator"},
 		{"LIKE", "5", Filter{}, "operator"},
 	} {
-		got, wrong, how := ParseFilter("c", tc.operator, tc.value)
-		what := fmt.Sprintf("%q %q: ", tc.operator, tc.value)
-		relaytest.Equal(t, what+"the part that is wrong", wrong, tc.wrong)
-		relaytest.Equal(t, what+"whether there is an explanation", how != "", wrong != "")
-		if wrong == "" {
-			relaytest.Equal(t, what+"the filter", got, tc.want)
+		got, part, reason := ParseFilter("c", tc.operator, tc.value)
+		label := fmt.Sprintf("%q %q: ", tc.operator, tc.value)
+		relaytest.Equal(t, label+"the invalid part", part, tc.invalidPart)
+		relaytest.Equal(t, label+"whether there is a reason", reason != "", part != "")
+		if part == "" {
+			relaytest.Equal(t, label+"the filter", got, tc.want)
 		}
 	}
 }
@@ -123,33 +123,33 @@ func FuzzParseFilter(f *testing.F) {
 		f.Add(seed[0], seed[1], "8944000000000000001")
 	}
 	f.Fuzz(func(t *testing.T, operator, value, text string) {
-		got, wrong, how := ParseFilter("c", operator, value)
-		if (wrong == "") != (how == "") {
-			t.Errorf("%q without %q", wrong, how)
+		got, part, reason := ParseFilter("c", operator, value)
+		if (part == "") != (reason == "") {
+			t.Errorf("invalid part = %q with reason %q, want both or neither", part, reason)
 		}
-		if wrong != "" {
+		if part != "" {
 			return
 		}
 		if strings.ContainsAny(got.Value, "\x00\x1f") {
 			t.Errorf("the value %q has control characters", got.Value)
 		}
 		if got.Match == Begins && got.Holds(text) != strings.HasPrefix(text, got.Value) {
-			t.Errorf("whether %q begins with %q: %v", text, got.Value, got.Holds(text))
+			t.Errorf("Begins filter %q holds for %q: %v", got.Value, text, got.Holds(text))
 		}
 	})
 }
 
-func TestOrders(t *testing.T) {
+func TestOrderColumnOfAQuery(t *testing.T) {
 	for name, tc := range map[string]struct {
-		q    Query
-		want int
+		query Query
+		want  int
 	}{
-		"the first unless asked for":     {Query{}, 0},
-		"what is asked for":              {Query{OrderBy: "msisdn", Filters: []Filter{{"imsi", Begins, "2"}}}, 2},
-		"what is filtered for by prefix": {Query{Filters: []Filter{{"iccid", Differs, "2"}, {"imsi", Begins, "2"}}}, 1},
+		"default":                   {Query{}, 0},
+		"requested column":          {Query{OrderBy: "msisdn", Filters: []Filter{{"imsi", Begins, "2"}}}, 2},
+		"column of a prefix filter": {Query{Filters: []Filter{{"iccid", Differs, "2"}, {"imsi", Begins, "2"}}}, 1},
 	} {
-		if got := tc.q.Order(Columns()); got != tc.want {
-			t.Errorf("%s: %d", name, got)
+		if got := tc.query.Order(Columns()); got != tc.want {
+			t.Errorf("%s: order = %d, want %d", name, got, tc.want)
 		}
 	}
 }
@@ -163,10 +163,10 @@ func TestCallbackURLs(t *testing.T) {
 		err := checkCallback(url, false)
 		text := fmt.Sprint(relay.FieldsOf(err)["callback_url"])
 		if want == "" && err != nil || !strings.Contains(text, want) {
-			t.Errorf("%.60q: %s", url, text)
+			t.Errorf("callback URL %.60q: error %s, want %q", url, text, want)
 		}
 	}
 	if err := checkCallback("http://127.0.0.1:8080/", true); err != nil {
-		t.Error(err)
+		t.Errorf("http is refused although it is allowed: %v", err)
 	}
 }
