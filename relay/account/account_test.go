@@ -12,34 +12,34 @@ func TestScopes(t *testing.T) {
 	customer := Token{Scopes: DefaultScopes()}
 	for _, s := range []Scope{Messaging, Cellular, IoT, Ledger} {
 		if !customer.Has(s) {
-			t.Errorf("a customer has no %s", s)
+			t.Errorf("a token with the default scopes lacks %s", s)
 		}
 	}
-	relaytest.Equal(t, "whether a customer has the scopes webhook and carrier", []bool{customer.Has(Webhook), customer.Has(Carrier)}, []bool{false, false})
+	relaytest.Equal(t, "whether a token with the default scopes has webhook and carrier", []bool{customer.Has(Webhook), customer.Has(Carrier)}, []bool{false, false})
 	relaytest.Equal(t, "whether a token without scopes has the scope iot", (Token{}).Has(IoT), false)
 }
 
-func TestATokenIsKeptAsItsHash(t *testing.T) {
-	const want = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae" // of foo, by sha256sum
+func TestOnlyTheHashOfATokenIsStored(t *testing.T) {
+	const want = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae" // sha256sum of foo
 	if got := HashToken("foo"); got != want {
-		t.Error(got)
+		t.Errorf("HashToken = %s, want %s", got, want)
 	}
-	kept, err := json.Marshal(Token{Hash: HashToken("foo"), Account: 1})
-	if err != nil || strings.Contains(string(kept), "foo") {
-		t.Errorf("%s, %v", kept, err)
+	encoded, err := json.Marshal(Token{Hash: HashToken("foo"), Account: 1})
+	if err != nil || strings.Contains(string(encoded), "foo") {
+		t.Errorf("encoded token = %s, error %v; want no text of the token", encoded, err)
 	}
 }
 
 func TestPermissions(t *testing.T) {
 	a := Account{Permissions: []string{"mvno"}}
-	relaytest.Equal(t, "whether the account may use mvno, and the empty permission", []bool{a.May("mvno"), a.May("")}, []bool{true, false})
-	relaytest.Equal(t, "whether an account without permissions may use mvno", (Account{}).May("mvno"), false)
+	relaytest.Equal(t, "whether the account has the permission mvno and the empty one", []bool{a.May("mvno"), a.May("")}, []bool{true, false})
+	relaytest.Equal(t, "whether an account without permissions has mvno", (Account{}).May("mvno"), false)
 }
 
-// The store replaces the id in front of a record's JSON: it has to stand there.
-func TestTheIDStandsFirst(t *testing.T) {
+// The store replaces the id at the beginning of a record's JSON.
+func TestTheIDIsTheFirstField(t *testing.T) {
 	b, err := json.Marshal(Account{ID: 42, Name: `{"id":7`})
 	if err != nil || !strings.HasPrefix(string(b), `{"id":42,`) {
-		t.Errorf("%s, %v", b, err)
+		t.Errorf("encoded account = %s, error %v; want the id first", b, err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 func withCredit(credits int64) func(context.Context, *db.Tx, relay.AccountID) error {
 	return func(ctx context.Context, tx *db.Tx, id relay.AccountID) error {
 		if credits < 0 {
-			return relay.Invalid("credit", "less than nothing")
+			return relay.Invalid("credit", "negative")
 		}
 		return tx.Run(ctx, "test", "INSERT INTO credit (account, balance, last) VALUES ($1, $2, 1)", id, credits)
 	}
@@ -37,74 +37,74 @@ func accountIsAdded(t *testing.T, s *Store) {
 	_, err = s.AddAccount(ctx, Account{Name: "acme"}, withCredit(9))
 	dbtest.WantKind(t, err, relay.KindConflict)
 	want := Account{ID: id, Name: "acme", CallbackURL: "https://x/"}
-	relaytest.Equal(t, "the account after another one of its name", relaytest.Must(s.Account(ctx, id))(t), want)
-	relaytest.Equal(t, "the credit after it", creditOf(t, s, id), 7)
+	relaytest.Equal(t, "the account after an account with the same name is refused", relaytest.Must(s.Account(ctx, id))(t), want)
+	relaytest.Equal(t, "the credit after an account with the same name is refused", creditOf(t, s, id), 7)
 	_, err = s.AddAccount(ctx, Account{Name: "globex"}, withCredit(-1))
 	dbtest.WantKind(t, err, relay.KindInvalid)
-	_, err = s.AccountByName(ctx, "globex") // without its credit there is no account
+	_, err = s.AccountByName(ctx, "globex") // the account is not added without its credit
 	dbtest.WantKind(t, err, relay.KindNotFound)
 }
 
-// addingRace adds accounts of one name at two gateways at once: one of each pair is added.
-func addingRace(t *testing.T, one, two *Store) {
+// addConcurrently adds accounts with the same name at two gateways: one of each pair is added.
+func addConcurrently(t *testing.T, s1, s2 *Store) {
 	ctx := t.Context()
 	for i := range 10 {
 		name := fmt.Sprint("account ", i)
 		var errs [2]error
 		dbtest.Together(2, func(k int) {
 			a := Account{Name: name, CallbackURL: fmt.Sprintf("https://gateway-%d.example/", k)}
-			_, errs[k] = []*Store{one, two}[k].AddAccount(ctx, a, withCredit(int64(k+1)))
+			_, errs[k] = []*Store{s1, s2}[k].AddAccount(ctx, a, withCredit(int64(k+1)))
 		})
 		winner := slices.Index(errs[:], nil)
 		if winner < 0 {
 			t.Fatal(errs)
 		}
 		dbtest.WantKind(t, errs[1-winner], relay.KindConflict)
-		a := relaytest.Must(one.AccountByName(ctx, name))(t)
+		a := relaytest.Must(s1.AccountByName(ctx, name))(t)
 		relaytest.Equal(t, "the callback URL", a.CallbackURL, fmt.Sprintf("https://gateway-%d.example/", winner))
-		relaytest.Equal(t, "the credit", creditOf(t, one, a.ID), int64(winner+1))
+		relaytest.Equal(t, "the credit", creditOf(t, s1, a.ID), int64(winner+1))
 	}
 }
 
-func deletedLeavesNothing(t *testing.T, s *Store) {
+func deletionLeavesNothing(t *testing.T, s *Store) {
 	ctx := t.Context()
 	id, err := s.AddAccount(ctx, Account{Name: "acme"}, withCredit(0))
-	other, err2 := s.AddAccount(ctx, Account{Name: "globex"}, withCredit(5))
+	otherID, err2 := s.AddAccount(ctx, Account{Name: "globex"}, withCredit(5))
 	relaytest.NoError(t, err, err2)
-	tokens := []Token{{Hash: HashToken("one"), Account: id}, {Hash: HashToken("two"), Account: other}}
+	tokens := []Token{{Hash: HashToken("one"), Account: id}, {Hash: HashToken("two"), Account: otherID}}
 	relaytest.NoError(t, s.PutTokens(ctx, tokens),
-		s.PutLogin(ctx, Login{Username: "acme", Account: id}), s.PutLogin(ctx, Login{Username: "globex", Account: other}))
+		s.PutLogin(ctx, Login{Username: "acme", Account: id}), s.PutLogin(ctx, Login{Username: "globex", Account: otherID}))
 	versions := []string{"tokens", "accounts", "relays", "iot/1", "rules/1"}
 	oldVersions := relaytest.Must(db.Versions(ctx, s.db, versions))(t)
 
-	dbtest.WantKind(t, s.DeleteAccount(ctx, other), relay.KindInvalid) // it holds credit
+	dbtest.WantKind(t, s.DeleteAccount(ctx, otherID), relay.KindInvalid) // the account holds credit
 	relaytest.NoError(t, s.DeleteAccount(ctx, id))
 
 	relaytest.Equal(t, "the tokens", relaytest.Must(s.Tokens(ctx))(t), tokens[1:])
-	relaytest.Equal(t, "the logins", relaytest.Must(logins.All(ctx, s.db, 0))(t), []Login{{Username: "globex", Account: other}})
+	relaytest.Equal(t, "the logins", relaytest.Must(logins.All(ctx, s.db, 0))(t), []Login{{Username: "globex", Account: otherID}})
 	for name, n := range relaytest.Must(db.Versions(ctx, s.db, versions))(t) {
 		if n == oldVersions[name] {
-			t.Errorf("gateways keep what they cache under the version %s", name)
+			t.Errorf("the version %s has not changed: gateways keep cached records", name)
 		}
 	}
 	dbtest.WantKind(t, s.DeleteAccount(ctx, id), relay.KindNotFound)
 	dbtest.WantKind(t, s.AddToken(ctx, Token{Hash: HashToken("three"), Account: id}), relay.KindInvalid)
-	relaytest.Equal(t, "the id of the next account", relaytest.Must(s.AddAccount(ctx, Account{Name: "acme"}, withCredit(0)))(t), other+1)
+	relaytest.Equal(t, "the id of the next account", relaytest.Must(s.AddAccount(ctx, Account{Name: "acme"}, withCredit(0)))(t), otherID+1)
 }
 
-// keptTables are the tables with a column account whose rows stay.
+// keptTables are the tables with a column account whose rows remain, with the reason.
 var keptTables = map[string]string{
 	"audit_entry":   "the audit log has entries about deleted accounts",
-	"declared_sim":  "the account is a name, and an account that a document declares is not deleted",
-	"ledger_log":    "gateways report a log that is missing; without entries it is empty",
-	"ledger_sealed": "gateways hold the keys of accounts in memory",
-	"login":         "the account is in the document",
+	"declared_sim":  "the column has the name of the account, and declared accounts are not deleted",
+	"ledger_log":    "gateways report a missing log; without entries it is empty",
+	"ledger_sealed": "gateways cache the keys of accounts in memory",
+	"login":         "the account is in the JSON document of the row",
 	"network":       "the account is 0",
 	"sensor_type":   "the account is 0",
 }
 
 // TestEveryTableOfAccountsIsDeleted puts a row into each table of the schema that has a
-// column account. The row either keeps the account from being deleted, or goes with it.
+// column account. The row either prevents the deletion of the account or is deleted with it.
 func TestEveryTableOfAccountsIsDeleted(t *testing.T) {
 	const selectTables = `
 		SELECT m.name
@@ -117,7 +117,7 @@ func TestEveryTableOfAccountsIsDeleted(t *testing.T) {
 	s := NewStore(dbtest.Open(t, db.Options{}))
 	tables := relaytest.Must(db.Values[string](ctx, s.db, "test", selectTables))(t)
 	if len(tables) < 50 {
-		t.Fatalf("the schema has the tables %v with a column account", tables)
+		t.Fatalf("got %d tables with a column account, want at least 50: %v", len(tables), tables)
 	}
 	for _, table := range tables {
 		if keptTables[table] != "" {
@@ -127,23 +127,23 @@ func TestEveryTableOfAccountsIsDeleted(t *testing.T) {
 			id, err := s.AddAccount(ctx, Account{Name: table}, withCredit(0))
 			relaytest.NoError(t, err)
 			query := insertOf(t, s, table)
-			if table == "credit" { // the account has a row from the beginning
+			if table == "credit" { // the account already has a row
 				query = "UPDATE credit SET balance = 1 WHERE account = $1"
 			}
 			relaytest.NoError(t, s.db.Run(ctx, "test", query, id))
-			holds := slices.ContainsFunc(holdings(), func(h holding) bool { return h.table == table })
+			prevents := slices.ContainsFunc(holdings(), func(h holding) bool { return h.table == table })
 			err = s.DeleteAccount(ctx, id)
-			relaytest.Equal(t, "whether the row keeps the account", relay.KindOf(err) == relay.KindInvalid, holds)
-			if holds {
+			relaytest.Equal(t, "whether the row prevents the deletion", relay.KindOf(err) == relay.KindInvalid, prevents)
+			if prevents {
 				relaytest.NoError(t, s.db.Run(ctx, "test", "DELETE FROM "+table+" WHERE account = $1", id), s.DeleteAccount(ctx, id))
 			}
-			left := relaytest.Must(db.Value[int64](ctx, s.db, "test", "SELECT COUNT(*) FROM "+table+" WHERE account = $1", id))(t)
-			relaytest.Equal(t, "the rows that are left", left, 0)
+			rowCount := relaytest.Must(db.Value[int64](ctx, s.db, "test", "SELECT COUNT(*) FROM "+table+" WHERE account = $1", id))(t)
+			relaytest.Equal(t, "the number of remaining rows", rowCount, 0)
 		})
 	}
 }
 
-// insertOf returns the statement that inserts a row of the account $1 into a table.
+// insertOf returns the statement that inserts a row of account $1 into a table.
 func insertOf(t *testing.T, s *Store, table string) string {
 	t.Helper()
 	columns := relaytest.Must(db.Values[string](t.Context(), s.db, "test", "SELECT name FROM pragma_table_info('"+table+"') WHERE pk = 0 OR type <> 'INTEGER'"))(t)
@@ -160,12 +160,11 @@ func insertOf(t *testing.T, s *Store, table string) string {
 	return "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(values, ", ") + ")"
 }
 
-// A message that arrives while its account is being deleted keeps the account. The trigger
-// stands for a transaction that saves the message between the check and the deletion.
-func TestWhatArrivesDuringADeletionKeepsTheAccount(t *testing.T) {
+// The trigger stands for a transaction that saves a message between the check and the deletion.
+func TestAMessageThatArrivesDuringADeletionPreventsIt(t *testing.T) {
 	ctx := t.Context()
 	s := NewStore(dbtest.Open(t, db.Options{}))
-	for _, trigger := range []string{"credit", "alarm_mute"} { // deleted before and after messages
+	for _, trigger := range []string{"credit", "alarm_mute"} { // tables deleted before and after message
 		id := relaytest.Must(s.AddAccount(ctx, Account{Name: trigger}, withCredit(0)))(t)
 		if trigger != "credit" {
 			relaytest.NoError(t, s.db.Run(ctx, "test", insertOf(t, s, trigger), id))
@@ -177,8 +176,8 @@ func TestWhatArrivesDuringADeletionKeepsTheAccount(t *testing.T) {
 	}
 }
 
-// jsonKeepsAccount puts the account into the JSON of rows without a column for it.
-func jsonKeepsAccount(t *testing.T, s *Store) {
+// jsonPreventsDeletion inserts rows that have the account in their JSON only.
+func jsonPreventsDeletion(t *testing.T, s *Store) {
 	ctx := t.Context()
 	id, err := s.AddAccount(ctx, Account{Name: "acme"}, withCredit(0))
 	relaytest.NoError(t, err)
@@ -195,8 +194,8 @@ func jsonKeepsAccount(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.DeleteAccount(ctx, id))
 }
 
-// A deletion that waits for the ids' lock has not locked the account. PutAccounts takes these
-// locks in the same order; otherwise the two transactions could deadlock.
+// A deletion that waits for the lock of the ids has not locked the account. PutAccounts takes
+// these locks in the same order; otherwise the two transactions could deadlock.
 func TestDeletionLocksIDsBeforeTheAccount(t *testing.T) {
 	const (
 		countWaiting = `

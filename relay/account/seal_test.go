@@ -12,44 +12,44 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// keyed opens nothing before its keys were loaded from the database.
-type keyed struct {
+// loadingSealer opens nothing until its keys are loaded from the database.
+type loadingSealer struct {
 	dbtest.Sealer
 	db    *db.DB
 	loads *int
 }
 
-func (k keyed) Load(ctx context.Context) error {
-	*k.loads++
-	_, err := db.Value[int](ctx, k.db, "keys", "SELECT COUNT(*) FROM account")
+func (l loadingSealer) Load(ctx context.Context) error {
+	*l.loads++
+	_, err := db.Value[int](ctx, l.db, "keys", "SELECT COUNT(*) FROM account")
 	return err
 }
 
-func (k keyed) Open(sealed []byte, owner string) ([]byte, error) {
-	if *k.loads == 0 {
+func (l loadingSealer) Open(sealed []byte, owner string) ([]byte, error) {
+	if *l.loads == 0 {
 		return nil, errors.New("no key is loaded")
 	}
-	return k.Sealer.Open(sealed, owner)
+	return l.Sealer.Open(sealed, owner)
 }
 
-// keysAreLoaded reads a record before the keys are loaded, and one that does not open.
+// keysAreLoaded reads a record before the keys are loaded and a record that does not open.
 func keysAreLoaded(t *testing.T, s *Store) {
 	s.db.SetSealer(dbtest.Sealer{})
 	_, err := s.PutAccount(t.Context(), Account{ID: 7, Name: "acme"})
 	relaytest.NoError(t, err)
 	loads := 0
-	s.db.SetSealer(keyed{db: s.db, loads: &loads})
-	all, err := s.Accounts(t.Context())
+	s.db.SetSealer(loadingSealer{db: s.db, loads: &loads})
+	accounts, err := s.Accounts(t.Context())
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the accounts, and how often keys were loaded", []int{len(all), loads}, []int{1, 1})
+	relaytest.Equal(t, "the numbers of accounts and of key loads", []int{len(accounts), loads}, []int{1, 1})
 	relaytest.NoError(t, s.db.Run(t.Context(), "account", "INSERT INTO account (id, name, doc) SELECT 8, 'other', doc FROM account"))
 	if _, err := s.Account(t.Context(), 8); !errors.Is(err, relay.ErrUnopened) {
-		t.Errorf("the account that does not open: error %v", err)
+		t.Errorf("Account that does not open: error %v, want %v", err, relay.ErrUnopened)
 	}
-	relaytest.Equal(t, "how often keys were loaded", loads, 2)
+	relaytest.Equal(t, "the number of key loads", loads, 2)
 }
 
-// otherRecordsOpen changes one record of each kind: lists have the others.
+// otherRecordsOpen changes one record of each kind: lists contain the other records.
 func otherRecordsOpen(t *testing.T, s *Store) {
 	ctx := t.Context()
 	s.db.SetSealer(dbtest.Sealer{})
@@ -62,28 +62,28 @@ func otherRecordsOpen(t *testing.T, s *Store) {
 	for _, row := range [][3]string{{"account", "doc", "id = 1"}, {"token", "secret", "hash = 'a'"}} {
 		dbtest.Tamper(t, s.db, row[0], row[1], row[2])
 	}
-	all, err := s.Accounts(ctx)
+	accounts, err := s.Accounts(ctx)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "accounts", all, []Account{{ID: 1, Name: "acme", Unopened: true}, {ID: 2, Name: "globex", CallbackURL: "https://example.com/"}})
+	relaytest.Equal(t, "the accounts", accounts, []Account{{ID: 1, Name: "acme", Unopened: true}, {ID: 2, Name: "globex", CallbackURL: "https://example.com/"}})
 	a, err := s.AccountByName(ctx, "acme")
 	relaytest.Equal(t, "id and error of the account that does not open", []any{a.ID, errors.Is(err, relay.ErrUnopened)}, []any{relay.AccountID(1), true})
 	tokens, err := s.Tokens(ctx)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "secrets of the tokens", []any{tokens[0].Secret, tokens[0].Unopened, tokens[1].Secret, tokens[1].Unopened}, []any{"", true, "two", false})
+	relaytest.Equal(t, "the secrets of the tokens", []any{tokens[0].Secret, tokens[0].Unopened, tokens[1].Secret, tokens[1].Unopened}, []any{"", true, "two", false})
 	_, err = s.TokenBySource(ctx, "a")
 	if !errors.Is(err, relay.ErrUnopened) {
-		t.Errorf("the token that does not open: error %v", err)
+		t.Errorf("TokenBySource of a token that does not open: error %v, want %v", err, relay.ErrUnopened)
 	}
 
-	// Gateways cache the others.
+	// Gateways cache the other token.
 	watching, stop := context.WithCancel(ctx)
 	s.Changes(watching, func(cached []Token) {
-		relaytest.Equal(t, "cached tokens", len(cached), 1)
+		relaytest.Equal(t, "the number of cached tokens", len(cached), 1)
 		stop()
 	})
 }
 
-// secretsAreSealed saves secrets: they come back, and the database shows none.
+// secretsAreSealed saves and loads secrets, which the database contains in sealed form only.
 func secretsAreSealed(t *testing.T, s *Store) {
 	ctx := t.Context()
 	save := func() {
@@ -92,25 +92,25 @@ func secretsAreSealed(t *testing.T, s *Store) {
 			s.PutTokens(ctx, []Token{{Hash: "h", Account: 7, Source: "hq", Secret: "signs"}}),
 			s.SetCallback(ctx, 7, "https://example.com/"))
 	}
-	comesBack := func() {
+	checkSecrets := func() {
 		t.Helper()
 		byID, err := s.Account(ctx, 7)
 		relaytest.NoError(t, err)
 		byName, err := s.AccountByName(ctx, "acme")
 		relaytest.NoError(t, err)
-		all, err := s.Accounts(ctx)
+		accounts, err := s.Accounts(ctx)
 		relaytest.NoError(t, err)
-		for _, a := range append(all, byID, byName) {
-			relaytest.Equal(t, "a.WebhookSecrets", a.WebhookSecrets, []string{"whsec_new", "whsec_old"})
+		for _, a := range append(accounts, byID, byName) {
+			relaytest.Equal(t, "the webhook secrets", a.WebhookSecrets, []string{"whsec_new", "whsec_old"})
 		}
 		byHash, err := s.Token(ctx, "h")
 		relaytest.NoError(t, err)
 		bySource, err := s.TokenBySource(ctx, "hq")
 		relaytest.NoError(t, err)
-		relaytest.Equal(t, "byHash.Secret", byHash.Secret, "signs")
-		relaytest.Equal(t, "bySource.Secret", bySource.Secret, "signs")
+		relaytest.Equal(t, "the secret of the token by hash", byHash.Secret, "signs")
+		relaytest.Equal(t, "the secret of the token by source", bySource.Secret, "signs")
 	}
-	shows := func() (secrets int) {
+	countSecrets := func() (secrets int) {
 		t.Helper()
 		for _, table := range []string{"account", "token"} {
 			doc, err := db.Value[[]byte](ctx, s.db, table, "SELECT doc FROM "+table)
@@ -123,23 +123,23 @@ func secretsAreSealed(t *testing.T, s *Store) {
 	}
 	s.db.SetSealer(dbtest.Sealer{})
 	save()
-	comesBack()
+	checkSecrets()
 	save()
-	comesBack()
-	if n := shows(); n != 0 {
-		t.Errorf("the database shows %d secrets", n)
+	checkSecrets()
+	if n := countSecrets(); n != 0 {
+		t.Errorf("the database contains %d secrets, want 0", n)
 	}
 
-	// Whoever writes to the database copies the secrets to an account of his own.
-	_, err := s.PutAccount(ctx, Account{ID: 8, Name: "thief"})
+	// An attacker who can write the database copies the secrets to another account.
+	_, err := s.PutAccount(ctx, Account{ID: 8, Name: "attacker"})
 	relaytest.NoError(t, err,
-		s.PutTokens(ctx, []Token{{Hash: "t", Account: 8, Source: "thief"}}),
+		s.PutTokens(ctx, []Token{{Hash: "t", Account: 8, Source: "attacker"}}),
 		s.db.Run(ctx, "copy", "UPDATE account SET doc = (SELECT doc FROM account WHERE id = 7) WHERE id = 8"),
 		s.db.Run(ctx, "copy", "UPDATE token SET secret = (SELECT secret FROM token WHERE hash = 'h') WHERE hash = 't'"))
 	if a, err := s.Account(ctx, 8); err == nil {
-		t.Errorf("the account of the thief has %v", a.WebhookSecrets)
+		t.Errorf("the account of the attacker has the secrets %v", a.WebhookSecrets)
 	}
 	if token, err := s.Token(ctx, "t"); err == nil {
-		t.Errorf("the token of the thief has the secret %q", token.Secret)
+		t.Errorf("the token of the attacker has the secret %q", token.Secret)
 	}
 }

@@ -24,14 +24,15 @@ func put(t *testing.T, s *Store, tokens ...Token) {
 	relaytest.NoError(t, s.PutTokens(t.Context(), tokens))
 }
 
-// named expects that a source names a token, or none if its text is empty.
-func named(t *testing.T, s *Store, source, text string) {
+// wantSource checks that a source belongs to the token with a text, or to no token if the text is
+// empty.
+func wantSource(t *testing.T, s *Store, source, text string) {
 	t.Helper()
 	got, err := s.TokenBySource(t.Context(), source)
 	if text == "" {
 		dbtest.WantKind(t, err, relay.KindNotFound)
 	} else if err != nil || got.Hash != HashToken(text) || got.Source != source {
-		t.Errorf("%s names %+v, %v", source, got, err)
+		t.Errorf("token of source %s = %+v, error %v; want %s", source, got, err, text)
 	}
 }
 
@@ -39,70 +40,70 @@ func tokenIsFound(t *testing.T, s *Store) {
 	put(t, s, tokenOf("one", ""), tokenOf("two", "src"))
 	got, err := s.Token(t.Context(), HashToken("two"))
 	if err != nil || !got.Has(Webhook) || got.Secret != "s" {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("token = %+v, error %v; want scope webhook and secret s", got, err)
 	}
 	for range 2 {
 		relaytest.NoError(t, s.DeleteToken(t.Context(), tokenOf("two", "src")))
 		_, err = s.Token(t.Context(), HashToken("two"))
 		dbtest.WantKind(t, err, relay.KindNotFound)
-		named(t, s, "src", "")
+		wantSource(t, s, "src", "")
 	}
 	if _, err := s.Token(t.Context(), HashToken("one")); err != nil {
-		t.Error(err)
+		t.Errorf("Token after another one is deleted: %v", err)
 	}
 }
 
 func tokensAreListed(t *testing.T, s *Store) {
-	made := tokenOf("three", "src")
-	made.CreatedAt = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	added := tokenOf("three", "src")
+	added.CreatedAt = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	put(t, s, tokenOf("one", ""), tokenOf("two", "other"))
 	relaytest.Must(s.PutAccount(t.Context(), Account{Name: "acme"}))(t)
-	relaytest.NoError(t, s.AddToken(t.Context(), made))
-	taken := tokenOf("four", "src")
-	dbtest.WantKind(t, s.AddToken(t.Context(), taken), relay.KindConflict)
-	named(t, s, "src", "three")
-	all, err := s.Tokens(t.Context())
+	relaytest.NoError(t, s.AddToken(t.Context(), added))
+	conflicting := tokenOf("four", "src")
+	dbtest.WantKind(t, s.AddToken(t.Context(), conflicting), relay.KindConflict)
+	wantSource(t, s, "src", "three")
+	tokens, err := s.Tokens(t.Context())
 	relaytest.NoError(t, err)
-	want := []Token{tokenOf("one", ""), tokenOf("two", "other"), made}
+	want := []Token{tokenOf("one", ""), tokenOf("two", "other"), added}
 	slices.SortFunc(want, func(a, b Token) int { return strings.Compare(a.Hash, b.Hash) })
-	relaytest.Equal(t, "all", all, want)
+	relaytest.Equal(t, "the tokens", tokens, want)
 }
 
-func sourceNames(t *testing.T, s *Store) {
-	named(t, s, "", "")
+func sourceBelongsToToken(t *testing.T, s *Store) {
+	wantSource(t, s, "", "")
 	put(t, s, tokenOf("one", "src"), tokenOf("plain", ""))
 	put(t, s, tokenOf("one", "src"))
-	named(t, s, "src", "one")
+	wantSource(t, s, "src", "one")
 	put(t, s, tokenOf("one", "other"))
-	named(t, s, "src", "")
-	named(t, s, "other", "one")
-	named(t, s, "", "")
-	// A token that takes a source over keeps it when the other one is revoked.
+	wantSource(t, s, "src", "")
+	wantSource(t, s, "other", "one")
+	wantSource(t, s, "", "")
+	// A token that has taken over a source keeps it when the previous token is revoked.
 	put(t, s, tokenOf("two", "other"))
 	relaytest.NoError(t, s.DeleteToken(t.Context(), tokenOf("one", "other")))
-	named(t, s, "other", "two")
+	wantSource(t, s, "other", "two")
 	put(t, s, tokenOf("two", "src"), tokenOf("three", "other"))
 	put(t, s, tokenOf("two", "other"), tokenOf("three", "src"))
-	named(t, s, "other", "two")
-	named(t, s, "src", "three")
+	wantSource(t, s, "other", "two")
+	wantSource(t, s, "src", "three")
 }
 
-func lastTokenCounts(t *testing.T, s *Store) {
+func lastTokenGetsSource(t *testing.T, s *Store) {
 	put(t, s)
 	put(t, s, tokenOf("one", "a"), tokenOf("two", "a"), tokenOf("one", "b"))
-	named(t, s, "a", "two")
-	named(t, s, "b", "one")
+	wantSource(t, s, "a", "two")
+	wantSource(t, s, "b", "one")
 	put(t, s, tokenOf("one", "c"), tokenOf("two", "c"))
-	named(t, s, "c", "two")
-	relaytest.Equal(t, "result of Token, Source", relaytest.Must(s.Token(t.Context(), HashToken("one")))(t).Source, "c")
+	wantSource(t, s, "c", "two")
+	relaytest.Equal(t, "the source of the first token", relaytest.Must(s.Token(t.Context(), HashToken("one")))(t).Source, "c")
 }
 
-// tokensRace has two gateways save and revoke tokens that have the same sources.
-func tokensRace(t *testing.T, one, two *Store) {
-	var running sync.WaitGroup
+// putTokensConcurrently saves and revokes tokens with the same sources at two gateways.
+func putTokensConcurrently(t *testing.T, s1, s2 *Store) {
+	var wg sync.WaitGroup
 	for i := range 20 {
-		s := []*Store{one, two}[i%2]
-		running.Go(func() {
+		s := []*Store{s1, s2}[i%2]
+		wg.Go(func() {
 			a, b := tokenOf(fmt.Sprint("a", i), "x"), tokenOf(fmt.Sprint("b", i), "y")
 			if i%4 < 2 {
 				a, b = b, a
@@ -115,11 +116,11 @@ func tokensRace(t *testing.T, one, two *Store) {
 			}
 		})
 	}
-	running.Wait()
-	put(t, one, tokenOf("last", "x"))
-	named(t, two, "x", "last")
-	if n, err := db.Version(t.Context(), two.db, tokensVersion); err != nil || n != 41 {
-		t.Errorf("%d changes, %v", n, err)
+	wg.Wait()
+	put(t, s1, tokenOf("last", "x"))
+	wantSource(t, s2, "x", "last")
+	if n, err := db.Version(t.Context(), s2.db, tokensVersion); err != nil || n != 41 {
+		t.Errorf("version = %d, error %v; want 41", n, err)
 	}
 }
 
@@ -138,61 +139,62 @@ func listen(t *testing.T, s *Store, changed func([]Token)) {
 	})
 }
 
-func hear(t *testing.T, c <-chan struct{}, what string) {
+// waitForChange waits until a change is reported.
+func waitForChange(t *testing.T, c <-chan struct{}, change string) {
 	t.Helper()
 	select {
 	case <-c:
 	case <-time.After(relaytest.Patience):
-		t.Fatalf("did not hear of %s", what)
+		t.Fatalf("timeout: %s was not reported", change)
 	}
 }
 
-func changesAreHeard(t *testing.T, s *Store) {
-	other := NewStore(s.db) // of another gateway
-	s.poll, other.poll = time.Hour, 5*time.Millisecond
-	here, there := make(chan struct{}, 100), make(chan struct{}, 100)
-	listen(t, s, func([]Token) { here <- struct{}{} })
-	listen(t, other, func([]Token) { there <- struct{}{} })
-	hear(t, here, "the beginning")
-	hear(t, there, "the beginning")
+func changesAreReported(t *testing.T, s *Store) {
+	otherStore := NewStore(s.db) // the store of another gateway
+	s.poll, otherStore.poll = time.Hour, 5*time.Millisecond
+	changes, otherChanges := make(chan struct{}, 100), make(chan struct{}, 100)
+	listen(t, s, func([]Token) { changes <- struct{}{} })
+	listen(t, otherStore, func([]Token) { otherChanges <- struct{}{} })
+	waitForChange(t, changes, "the start")
+	waitForChange(t, otherChanges, "the start")
 	for _, change := range []func() error{
 		func() error { return s.PutTokens(t.Context(), []Token{tokenOf("one", "")}) },
 		func() error { return s.DeleteToken(t.Context(), tokenOf("one", "")) },
 	} {
 		relaytest.NoError(t, change())
-		hear(t, here, "a change here")
-		hear(t, here, "the version of it")
-		hear(t, there, "a change elsewhere")
+		waitForChange(t, changes, "a change of this gateway")
+		waitForChange(t, changes, "the version of the change")
+		waitForChange(t, otherChanges, "a change of another gateway")
 	}
-	if len(here) > 0 || len(there) > 0 {
-		t.Errorf("heard of %d and %d changes too many", len(here), len(there))
+	if len(changes) > 0 || len(otherChanges) > 0 {
+		t.Errorf("%d and %d additional changes were reported, want 0", len(changes), len(otherChanges))
 	}
 }
 
 // While the database is down, Changes reports nothing, so that a gateway continues with its cached
-// tokens. It reports a change once the tokens can be read again.
-func TestChangesAreHeardAfterARestart(t *testing.T) {
+// tokens. It reports a change when the tokens can be read again.
+func TestChangesAreReportedAfterARestart(t *testing.T) {
 	server := dbtest.StartPostgres(t)
 	url := server.NewDatabase(t)
-	s, other := NewStore(dbtest.Open(t, db.Options{URL: url})), NewStore(dbtest.Open(t, db.Options{URL: url}))
+	s, otherStore := NewStore(dbtest.Open(t, db.Options{URL: url})), NewStore(dbtest.Open(t, db.Options{URL: url}))
 	s.poll = 5 * time.Millisecond
-	heard := make(chan struct{}, 100)
+	reported := make(chan struct{}, 100)
 	readable := make(chan error, 100)
 	listen(t, s, func([]Token) {
 		_, err := s.Token(context.Background(), "none")
 		readable <- err
-		heard <- struct{}{}
+		reported <- struct{}{}
 	})
-	hear(t, heard, "the beginning")
+	waitForChange(t, reported, "the start")
 	server.Kill()
 	if _, err := s.Token(t.Context(), "none"); relay.KindOf(err) != relay.KindUnavailable {
-		t.Errorf("without a server: %v", err)
+		t.Errorf("Token without a server: error %v, want kind unavailable", err)
 	}
 	server.Start()
-	relaytest.NoError(t, untilUp(t, other))
-	hear(t, heard, "the change")
-	if len(heard) > 0 {
-		t.Errorf("heard of %d changes too many", len(heard))
+	relaytest.NoError(t, putUntilUp(t, otherStore))
+	waitForChange(t, reported, "the change")
+	if len(reported) > 0 {
+		t.Errorf("%d additional changes were reported, want 0", len(reported))
 	}
 	close(readable)
 	for err := range readable {
@@ -200,8 +202,8 @@ func TestChangesAreHeardAfterARestart(t *testing.T) {
 	}
 }
 
-// untilUp saves a token, also over connections that broke.
-func untilUp(t *testing.T, s *Store) (err error) {
+// putUntilUp saves a token and retries over new connections.
+func putUntilUp(t *testing.T, s *Store) (err error) {
 	for range 50 {
 		if err = s.PutTokens(t.Context(), []Token{tokenOf("new", "")}); err == nil {
 			return nil
