@@ -14,19 +14,19 @@ import (
 
 func TestStore(t *testing.T) {
 	dbtest.Each(t, NewStore, map[string]func(*testing.T, *Store){
-		"a user comes back as it was saved":                   comesBack,
-		"a name and a subject are taken once":                 takenOnce,
-		"a change ends the sessions, no change does not":      changeEndsSessions,
-		"a session does not begin for a user who was changed": staleSession,
-		"a session ends at its time, or when it is deleted":   sessionsEnd,
-		"a removed user has no sessions":                      removedUser,
+		"a user is loaded as saved":                          userIsLoaded,
+		"names and subjects are unique":                      namesAndSubjectsAreUnique,
+		"a change ends the sessions of the user":             changeEndsSessions,
+		"a session does not start if the user has changed":   staleSession,
+		"a session ends at its expiry or when it is deleted": sessionsEnd,
+		"a removed user has no sessions":                     removedUser,
 	})
 }
 
 func wantKind(t *testing.T, err error, kind relay.Kind) {
 	t.Helper()
 	if err == nil || relay.KindOf(err) != kind {
-		t.Errorf("want %s, got %v", kind, err)
+		t.Errorf("got error %v, want kind %s", err, kind)
 	}
 }
 
@@ -41,7 +41,8 @@ func session(u User, hash string) Session {
 	return Session{Hash: hash, UserID: u.ID, Version: u.Version, CreatedAt: dbtest.At(2), ExpiresAt: dbtest.At(100)}
 }
 
-func valid(t *testing.T, s *Store, hash string) bool {
+// sessionIsValid reports whether a session exists and has not expired.
+func sessionIsValid(t *testing.T, s *Store, hash string) bool {
 	t.Helper()
 	_, _, err := s.Session(t.Context(), hash, dbtest.At(50))
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
@@ -50,7 +51,7 @@ func valid(t *testing.T, s *Store, hash string) bool {
 	return err == nil
 }
 
-func comesBack(t *testing.T, s *Store) {
+func userIsLoaded(t *testing.T, s *Store) {
 	want := anna()
 	relaytest.NoError(t, s.CreateUser(t.Context(), want))
 	got, err := s.User(t.Context(), "anna")
@@ -60,26 +61,26 @@ func comesBack(t *testing.T, s *Store) {
 	}
 	relaytest.NoError(t, s.CreateSession(t.Context(), session(want, "h")))
 	want.SignedInAt = dbtest.At(2)
-	who, expiresAt, err := s.Session(t.Context(), "h", dbtest.At(3))
+	sessionUser, expiresAt, err := s.Session(t.Context(), "h", dbtest.At(3))
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the expiry of the session", expiresAt, dbtest.At(100))
-	if diff := cmp.Diff(want, who); diff != "" {
+	if diff := cmp.Diff(want, sessionUser); diff != "" {
 		t.Error(diff)
 	}
 	got, err = s.UserBySubject(t.Context(), want.Subject)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "result of UserBySubject", got, want)
+	relaytest.Equal(t, "the user by subject", got, want)
 	_, err = s.UserBySubject(t.Context(), "")
 	wantKind(t, err, relay.KindNotFound)
-	all, err := s.Users(t.Context())
+	users, err := s.Users(t.Context())
 	relaytest.NoError(t, err)
-	if len(all) != 1 {
-		t.Fatalf("result of Users: %d results, want %d", len(all), 1)
+	if len(users) != 1 {
+		t.Fatalf("got %d users, want 1", len(users))
 	}
-	relaytest.Equal(t, "result of Users, [0]", all[0], want)
+	relaytest.Equal(t, "the listed user", users[0], want)
 }
 
-func takenOnce(t *testing.T, s *Store) {
+func namesAndSubjectsAreUnique(t *testing.T, s *Store) {
 	a := anna()
 	relaytest.NoError(t, s.CreateUser(t.Context(), a))
 	same := User{ID: "u2", Name: "anna", Version: 1}
@@ -97,22 +98,22 @@ func changeEndsSessions(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateUser(t.Context(), u), s.CreateSession(t.Context(), session(u, "h")))
 	_, _, err := s.ChangeUser(t.Context(), "anna", func(*User) error { return nil })
 	relaytest.NoError(t, err)
-	if !valid(t, s, "h") {
-		t.Error("the session ended although nothing changed")
+	if !sessionIsValid(t, s, "h") {
+		t.Error("the session ended without a change")
 	}
-	refused := errors.New("refused")
-	if _, _, err := s.ChangeUser(t.Context(), "anna", func(u *User) error { u.Role = Admin; return refused }); !errors.Is(err, refused) || !valid(t, s, "h") {
-		t.Errorf("a change that failed: %v", err)
+	errRefused := errors.New("refused")
+	if _, _, err := s.ChangeUser(t.Context(), "anna", func(u *User) error { u.Role = Admin; return errRefused }); !errors.Is(err, errRefused) || !sessionIsValid(t, s, "h") {
+		t.Errorf("refused change: error %v, want %v and a valid session", err, errRefused)
 	}
-	was, is, err := s.ChangeUser(t.Context(), "anna", func(u *User) error { u.Disabled = true; return nil })
+	before, after, err := s.ChangeUser(t.Context(), "anna", func(u *User) error { u.Disabled = true; return nil })
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "result of ChangeUser, Disabled", was.Disabled, false)
-	relaytest.Equal(t, "result of ChangeUser, is.Disabled", is.Disabled, true)
-	relaytest.Equal(t, "result of ChangeUser, is.Version", is.Version, 2)
-	if valid(t, s, "h") {
-		t.Error("the session outlives the change")
+	relaytest.Equal(t, "whether the old user is disabled", before.Disabled, false)
+	relaytest.Equal(t, "whether the new user is disabled", after.Disabled, true)
+	relaytest.Equal(t, "the version of the new user", after.Version, 2)
+	if sessionIsValid(t, s, "h") {
+		t.Error("the session is valid after the change")
 	}
-	_, _, err = s.ChangeUser(t.Context(), "nobody", func(*User) error { return nil })
+	_, _, err = s.ChangeUser(t.Context(), "unknown", func(*User) error { return nil })
 	wantKind(t, err, relay.KindNotFound)
 }
 
@@ -122,8 +123,8 @@ func staleSession(t *testing.T, s *Store) {
 	_, _, err := s.ChangeUser(t.Context(), "anna", func(u *User) error { u.Disabled = true; return nil })
 	relaytest.NoError(t, err)
 	wantKind(t, s.CreateSession(t.Context(), session(u, "h")), relay.KindNotFound)
-	if valid(t, s, "h") {
-		t.Error("it began")
+	if sessionIsValid(t, s, "h") {
+		t.Error("the session started")
 	}
 }
 
@@ -133,16 +134,16 @@ func sessionsEnd(t *testing.T, s *Store) {
 	_, _, err := s.Session(t.Context(), "a", dbtest.At(100))
 	wantKind(t, err, relay.KindNotFound)
 	relaytest.NoError(t, s.DeleteSession(t.Context(), "a"), s.DeleteSession(t.Context(), "none"))
-	if valid(t, s, "a") || !valid(t, s, "b") {
-		t.Error("the wrong session was deleted")
+	if sessionIsValid(t, s, "a") || !sessionIsValid(t, s, "b") {
+		t.Error("DeleteSession deleted another session than a")
 	}
 	relaytest.NoError(t, s.Sweep(t.Context(), dbtest.At(99)))
-	if !valid(t, s, "b") {
-		t.Error("it was swept too early")
+	if !sessionIsValid(t, s, "b") {
+		t.Error("Sweep deleted a valid session")
 	}
 	relaytest.NoError(t, s.Sweep(t.Context(), dbtest.At(100)))
 	if _, _, err := s.Session(t.Context(), "b", time.Time{}); relay.KindOf(err) != relay.KindNotFound {
-		t.Errorf("it was not swept: %v", err)
+		t.Errorf("the expired session after Sweep: error %v, want kind not found", err)
 	}
 }
 
@@ -150,8 +151,8 @@ func removedUser(t *testing.T, s *Store) {
 	u := anna()
 	relaytest.NoError(t, s.CreateUser(t.Context(), u), s.CreateSession(t.Context(), session(u, "h")))
 	got, err := s.RemoveUser(t.Context(), "anna")
-	if err != nil || got.ID != "u1" || valid(t, s, "h") {
-		t.Errorf("%+v, %v", got, err)
+	if err != nil || got.ID != "u1" || sessionIsValid(t, s, "h") {
+		t.Errorf("RemoveUser: user %+v, error %v; want u1 and no session", got, err)
 	}
 	_, err = s.RemoveUser(t.Context(), "anna")
 	wantKind(t, err, relay.KindNotFound)
