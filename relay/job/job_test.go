@@ -8,36 +8,36 @@ import (
 	"time"
 )
 
-func TestOutcomesLeadToStates(t *testing.T) {
+func TestStateOfAnOutcome(t *testing.T) {
 	for _, tc := range []struct {
-		name  string
-		o     Outcome
-		want  State
-		ended bool
+		name    string
+		outcome Outcome
+		want    State
+		ended   bool
 	}{
-		{"a result completes", Outcome{Result: []byte(`1`)}, Completed, true},
-		{"nothing at all completes", Outcome{}, Completed, true},
-		{"a reason fails", Outcome{Error: "no"}, Failed, true},
-		{"another try goes on", Outcome{Error: "redis is down", RetryAt: time.Unix(1, 0)}, Processing, false},
+		{"result", Outcome{Result: []byte(`1`)}, Completed, true},
+		{"no result", Outcome{}, Completed, true},
+		{"error", Outcome{Error: "no"}, Failed, true},
+		{"error with a retry", Outcome{Error: "redis is down", RetryAt: time.Unix(1, 0)}, Processing, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := tc.o.State(); got != tc.want || got.Ended() != tc.ended {
-				t.Errorf("%s, ended %v", got, got.Ended())
+			if got := tc.outcome.State(); got != tc.want || got.Ended() != tc.ended {
+				t.Errorf("state = %s, ended %v; want %s, %v", got, got.Ended(), tc.want, tc.ended)
 			}
 		})
 	}
 	if Processing.Ended() || len(States()) != 4 {
-		t.Error("states")
+		t.Errorf("Processing.Ended() = %v with %d states, want false and 4", Processing.Ended(), len(States()))
 	}
 }
 
-func TestOnlyAFailureEndsAJob(t *testing.T) {
+func TestReasonIsThatOfAFailure(t *testing.T) {
 	if reason, ok := Reason(fmt.Errorf("run: %w", Fail("The SIM is terminated."))); !ok || reason != "The SIM is terminated." {
-		t.Errorf("%q, %v", reason, ok)
+		t.Errorf("reason = %q, %v; want that of the failure", reason, ok)
 	}
 	for _, err := range []error{nil, io.EOF, errors.New("x"), Pause(time.Second)} {
 		if _, ok := Reason(err); ok {
-			t.Errorf("%v ends a job", err)
+			t.Errorf("Reason(%v) reports a failure", err)
 		}
 	}
 }
