@@ -16,23 +16,23 @@ import (
 
 func TestStore(t *testing.T) {
 	dbtest.Each(t, func(database *db.DB) *db.DB { return database }, map[string]func(*testing.T, *db.DB){
-		"a change is made once, and never below zero":            changesAreMade,
-		"of many at the same time as many pay as there is":       neverBelowZero,
-		"an account opens once":                                  opensOnce,
-		"an amount out of bounds is refused":                     amountsAreBounded,
-		"changes of a transaction are made together or not":      changesGoTogether,
-		"a transaction that is repeated charges once":            transactionsRepeat,
-		"the newest entries are kept, and those of the last day": newestAreKept,
+		"a change is applied once, and never below zero":        changesAreMade,
+		"concurrent charges do not exceed the balance":          neverBelowZero,
+		"an account is opened once":                             opensOnce,
+		"amounts out of bounds are refused":                     amountsAreBounded,
+		"changes of a transaction are atomic":                   changesAreAtomic,
+		"a repeated transaction charges once":                   transactionsRepeat,
+		"the newest entries and those of the last day are kept": newestAreKept,
 	})
 }
 
 func wantBalance(t *testing.T, s *credit.Store, acct relay.AccountID, want int64) {
 	t.Helper()
 	if got, err := s.Balance(t.Context(), acct); err != nil || got != want {
-		t.Errorf("account %d has %d, want %d, %v", acct, got, want, err)
+		t.Errorf("balance of account %d = %d, error %v; want %d", acct, got, err, want)
 	}
 	if got, err := s.Balances(t.Context(), []relay.AccountID{acct, 404}); err != nil || got[acct] != want || len(got) > 1 {
-		t.Errorf("of several: %v, want %d for %d, %v", got, want, acct, err)
+		t.Errorf("balances = %v, error %v; want %d of account %d only", got, err, want, acct)
 	}
 }
 
@@ -41,11 +41,11 @@ func changesAreMade(t *testing.T, db *db.DB) {
 	wantBalance(t, s, 1, 0)
 	relaytest.NoError(t, s.Open(ctx, 1, 3, dbtest.At(0)))
 	charge := credit.Change{ID: "c1", Account: 1, Credits: -2, Reason: credit.Lookup, Reference: "447700900123", At: dbtest.At(1)}
-	for range 2 { // the second is the first
+	for range 2 { // the second call returns the first entry
 		e, err := s.Apply(ctx, charge)
 		want := credit.Entry{Sequence: 2, ID: "c1", At: dbtest.At(1), Credits: -2, Balance: 1, Reason: credit.Lookup, Reference: "447700900123"}
 		relaytest.NoError(t, err)
-		relaytest.Equal(t, "e", e, want)
+		relaytest.Equal(t, "the entry", e, want)
 	}
 	charge.ID = "c2"
 	_, err := s.Apply(ctx, charge)
@@ -70,21 +70,21 @@ func entriesAreListed(t *testing.T, s *credit.Store) {
 			got = append(got, e.Credits)
 		}
 		if err != nil || !reflect.DeepEqual(got, tc.want) {
-			t.Errorf("before %d, %d of them: %v, %v", tc.before, tc.limit, got, err)
+			t.Errorf("entries before %d with limit %d = %v, error %v; want %v", tc.before, tc.limit, got, err, tc.want)
 		}
 	}
 	if list, err := s.Entries(t.Context(), 9, 0, 10); err != nil || list != nil {
-		t.Errorf("of an account without credit: %v, %v", list, err)
+		t.Errorf("entries of an account without credit = %v, error %v; want none", list, err)
 	}
 }
 
 func opensOnce(t *testing.T, db *db.DB) {
 	s, ctx := credit.NewStore(db), t.Context()
-	// A charge that was refused opens nothing.
+	// A refused charge does not open the account.
 	_, err := s.Apply(ctx, credit.Change{ID: "early", Account: 1, Credits: -1, At: dbtest.At(0)})
 	dbtest.WantKind(t, err, relay.KindNoCredit)
-	for _, first := range []int64{0, 50} { // the second changes nothing
-		relaytest.NoError(t, s.Open(ctx, 1, first, dbtest.At(0)))
+	for _, credits := range []int64{0, 50} { // the second call changes nothing
+		relaytest.NoError(t, s.Open(ctx, 1, credits, dbtest.At(0)))
 	}
 	wantBalance(t, s, 1, 0)
 	relaytest.NoError(t, s.Set(ctx, 2, 7, dbtest.At(0)), s.Open(ctx, 2, 50, dbtest.At(0)))
@@ -108,74 +108,73 @@ func neverBelowZero(t *testing.T, db *db.DB) {
 	spend(t, []*credit.Store{credit.NewStore(db)}, 200, 50)
 }
 
-// Two gateways on one database spend one balance.
+// TestTwoGateways opens and spends one balance at two gateways that share a database.
 func TestTwoGateways(t *testing.T) {
 	gateways := dbtest.Two(t, credit.NewStore)
-	one, two := gateways[0], gateways[1]
-	for range 2 { // also while there are no rows
-		var opening sync.WaitGroup
-		for _, s := range []*credit.Store{one, two} {
-			opening.Go(func() {
+	for range 2 { // the first round starts without rows
+		var wg sync.WaitGroup
+		for _, s := range gateways {
+			wg.Go(func() {
 				if err := s.Open(t.Context(), 1, 300, dbtest.At(0)); err != nil {
 					t.Error(err)
 				}
 			})
 		}
-		opening.Wait()
+		wg.Wait()
 	}
-	wantBalance(t, one, 1, 300)
-	spend(t, []*credit.Store{one, two}, 400, 300)
+	wantBalance(t, gateways[0], 1, 300)
+	spend(t, gateways[:], 400, 300)
 }
 
-// spend spends single credits in 40 goroutines, each id at every store, and
-// expects that as many were paid as there were, and the entries to add up.
-func spend(t *testing.T, stores []*credit.Store, changes, has int64) {
+// spend spends single credits in 40 goroutines, each id at every store. It checks that as many
+// charges succeed as there are credits, and that the entries add up.
+func spend(t *testing.T, stores []*credit.Store, changes, credits int64) {
 	t.Helper()
-	var next atomic.Int64
+	var counter atomic.Int64
 	var paid sync.Map // id → sequence
-	var running sync.WaitGroup
+	var wg sync.WaitGroup
 	for range 40 / len(stores) {
 		for _, s := range stores {
-			running.Go(func() {
-				for i := next.Add(1); i <= changes*int64(len(stores)); i = next.Add(1) {
+			wg.Go(func() {
+				for i := counter.Add(1); i <= changes*int64(len(stores)); i = counter.Add(1) {
 					id := fmt.Sprint(i % changes)
 					e, err := s.Apply(t.Context(), credit.Change{ID: id, Account: 1, Credits: -1, At: dbtest.At(1)})
 					if relay.KindOf(err) == relay.KindNoCredit {
 						continue
 					}
-					was, repeated := paid.LoadOrStore(id, e.Sequence)
-					if err != nil || repeated && was != e.Sequence {
-						t.Errorf("%s: entry %d and %v, %v", id, e.Sequence, was, err)
+					sequence, repeated := paid.LoadOrStore(id, e.Sequence)
+					if err != nil || repeated && sequence != e.Sequence {
+						t.Errorf("charge %s: entries %d and %v, error %v; want the same entry", id, e.Sequence, sequence, err)
 					}
 				}
 			})
 		}
 	}
-	running.Wait()
+	wg.Wait()
 	n := int64(0)
 	paid.Range(func(any, any) bool { n++; return true })
-	if n != has {
-		t.Errorf("%d of %d credits were spent", n, has)
+	if n != credits {
+		t.Errorf("spent %d credits, want %d", n, credits)
 	}
 	wantBalance(t, stores[0], 1, 0)
-	addUp(t, stores[0], int(has)+1)
+	checkEntries(t, stores[0], int(credits)+1)
 }
 
-// addUp expects so many entries, each with the balance of the one before it and
-// its own credits.
-func addUp(t *testing.T, s *credit.Store, count int) {
+// checkEntries checks the number of entries and that each balance is the previous balance plus
+// the credits of the entry.
+func checkEntries(t *testing.T, s *credit.Store, count int) {
 	t.Helper()
 	list, err := s.Entries(t.Context(), 1, 0, count+10)
 	if err != nil || len(list) != count {
-		t.Errorf("%d entries, want %d, %v", len(list), count, err)
+		t.Errorf("got %d entries, error %v; want %d", len(list), err, count)
 	}
 	for i, e := range list {
-		var before credit.Entry
+		var previous credit.Entry
 		if i+1 < len(list) {
-			before = list[i+1]
+			previous = list[i+1]
 		}
-		if e.Sequence != before.Sequence+1 || e.Balance != before.Balance+e.Credits || e.Balance < 0 {
-			t.Errorf("%+v after %+v", e, before)
+		if e.Sequence != previous.Sequence+1 || e.Balance != previous.Balance+e.Credits || e.Balance < 0 {
+			t.Errorf("entry %+v does not continue entry %+v", e, previous)
 		}
 	}
 }
