@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 )
 
-func TestAGateStopsWhatRunsUnderItUntilItOpensAgain(t *testing.T) {
+func TestAGateStopsItsFunctionWhileItIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		g := NewGate()
@@ -22,19 +22,19 @@ func TestAGateStopsWhatRunsUnderItUntilItOpensAgain(t *testing.T) {
 			})
 		}()
 		for _, step := range []struct {
-			name string
-			do   func()
-			runs int
-			open bool
+			name   string
+			change func()
+			runs   int
+			open   bool
 		}{
 			{"a new gate is closed", func() {}, 0, false},
 			{"opened", g.Open, 1, true},
 			{"opened again", g.Open, 1, true},
 			{"closed", g.Close, 1, false},
 			{"closed again", g.Close, 1, false},
-			{"opened after that", g.Open, 2, true},
+			{"opened after it was closed", g.Open, 2, true},
 		} {
-			step.do()
+			step.change()
 			synctest.Wait()
 			if runs != step.runs || running != step.open || g.Closed() == step.open {
 				t.Errorf("%s: runs %d, running %v, closed %v; want %d runs, open %v", step.name, runs, running, g.Closed(), step.runs, step.open)
@@ -42,12 +42,12 @@ func TestAGateStopsWhatRunsUnderItUntilItOpensAgain(t *testing.T) {
 		}
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("Run returned %v when its context ended", err)
+			t.Errorf("Run returned %v after its context ended, want nil", err)
 		}
 	})
 }
 
-func TestAGateReturnsTheErrorOfWhatRunsUnderIt(t *testing.T) {
+func TestAGateReturnsTheErrorOfItsFunction(t *testing.T) {
 	g, fault := NewGate(), errors.New("fault")
 	g.Open()
 	if err := g.Run(t.Context(), func(context.Context) error { return fault }); !errors.Is(err, fault) {

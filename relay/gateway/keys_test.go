@@ -10,8 +10,8 @@ import (
 
 func TestASignatureCoversTheWholeRequest(t *testing.T) {
 	keys := relaytest.Must(gateway.NewKeys([]string{"new", "old"}))(t)
-	old := relaytest.Must(gateway.NewKeys([]string{"old"}))(t)
-	other := relaytest.Must(gateway.NewKeys([]string{"other"}))(t)
+	oldKeys := relaytest.Must(gateway.NewKeys([]string{"old"}))(t)
+	otherKeys := relaytest.Must(gateway.NewKeys([]string{"other"}))(t)
 	signed := gateway.Request{Method: "POST", Target: "/internal/server?a=1", Node: "n1", Actor: "anna", Role: "operator", Time: time.Unix(1_790_000_000, 0), Body: []byte("{}")}
 	for _, tc := range []struct {
 		name   string
@@ -19,9 +19,9 @@ func TestASignatureCoversTheWholeRequest(t *testing.T) {
 		change func(*gateway.Request)
 		want   bool
 	}{
-		{"the same", keys, func(*gateway.Request) {}, true},
-		{"a gateway that has the former master key only", old, func(*gateway.Request) {}, true},
-		{"another master key", other, func(*gateway.Request) {}, false},
+		{"unchanged request", keys, func(*gateway.Request) {}, true},
+		{"the former master key", oldKeys, func(*gateway.Request) {}, true},
+		{"another master key", otherKeys, func(*gateway.Request) {}, false},
 		{"no master key", nil, func(*gateway.Request) {}, false},
 		{"another method", keys, func(r *gateway.Request) { r.Method = "GET" }, false},
 		{"another path", keys, func(r *gateway.Request) { r.Target = "/internal/events?a=1" }, false},
@@ -33,9 +33,9 @@ func TestASignatureCoversTheWholeRequest(t *testing.T) {
 		{"another body", keys, func(r *gateway.Request) { r.Body = nil }, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := signed
-			tc.change(&got)
-			relaytest.Equal(t, "valid", tc.keys.Verify(got, old.Sign(signed)), tc.want)
+			request := signed
+			tc.change(&request)
+			relaytest.Equal(t, "whether the signature is valid", tc.keys.Verify(request, oldKeys.Sign(signed)), tc.want)
 		})
 	}
 }
