@@ -14,9 +14,9 @@ import (
 
 func TestStore(t *testing.T) {
 	dbtest.Each(t, NewStore, map[string]func(*testing.T, *Store){
-		"an entry is completed":                 completed,
-		"a list is filtered":                    filtered,
-		"pages follow each other, newest first": paged,
+		"an entry is finished":                entryIsFinished,
+		"lists are filtered":                  listsAreFiltered,
+		"pages continue a list, newest first": listsArePaged,
 	})
 }
 
@@ -28,7 +28,7 @@ func entry(n int) Entry {
 	}
 }
 
-func completed(t *testing.T, s *Store) {
+func entryIsFinished(t *testing.T, s *Store) {
 	e := entry(1)
 	if err := s.Begin(t.Context(), e); err != nil {
 		t.Fatal(err)
@@ -37,56 +37,57 @@ func completed(t *testing.T, s *Store) {
 	if err := s.Finish(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
-	list, next, err := s.List(t.Context(), Filter{Limit: 10, Account: 1 << 40})
-	if diff := cmp.Diff([]Entry{e}, list); err != nil || next != "" || diff != "" {
-		t.Errorf("%s, %q, %v", diff, next, err)
+	list, cursor, err := s.List(t.Context(), Filter{Limit: 10, Account: 1 << 40})
+	if diff := cmp.Diff([]Entry{e}, list); err != nil || cursor != "" || diff != "" {
+		t.Errorf("entries differ (-want +got):\n%s\ncursor %q, error %v", diff, cursor, err)
 	}
 	e.ID = "none"
 	if err := s.Finish(t.Context(), e); relay.KindOf(err) != relay.KindNotFound {
-		t.Errorf("one that was not begun: %v", err)
+		t.Errorf("Finish of an unknown entry: error %v, want kind not found", err)
 	}
 }
 
-func ids(t *testing.T, s *Store, f Filter) (ids []string, next string) {
+// ids returns the ids of the entries of a page and the cursor of the next one.
+func ids(t *testing.T, s *Store, f Filter) (ids []string, cursor string) {
 	t.Helper()
-	list, next, err := s.List(t.Context(), f)
+	list, cursor, err := s.List(t.Context(), f)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range list {
 		ids = append(ids, e.ID)
 	}
-	return ids, next
+	return ids, cursor
 }
 
-func filtered(t *testing.T, s *Store) {
+func listsAreFiltered(t *testing.T, s *Store) {
 	for n := range 6 {
 		if err := s.Begin(t.Context(), entry(n)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, tc := range []struct {
-		name string
-		f    Filter
-		want []string
+		name   string
+		filter Filter
+		want   []string
 	}{
 		{"all", Filter{}, []string{"e5", "e4", "e3", "e2", "e1", "e0"}},
-		{"of an actor", Filter{Actor: "anna"}, []string{"e4", "e2", "e0"}},
-		{"of an operation", Filter{Operation: "addUser"}, []string{"e3", "e0"}},
-		{"of an account", Filter{Account: 1}, []string{"e5", "e3", "e1"}},
-		{"of a target", Filter{Target: "t2"}, []string{"e2"}},
-		{"of an outcome", Filter{Outcome: Done}, nil},
-		{"of a time", Filter{From: dbtest.At(1), To: dbtest.At(2)}, []string{"e2", "e1"}},
-		{"of several", Filter{Actor: "admin token", Operation: "putInventory"}, []string{"e5"}},
+		{"an actor", Filter{Actor: "anna"}, []string{"e4", "e2", "e0"}},
+		{"an operation", Filter{Operation: "addUser"}, []string{"e3", "e0"}},
+		{"an account", Filter{Account: 1}, []string{"e5", "e3", "e1"}},
+		{"a target", Filter{Target: "t2"}, []string{"e2"}},
+		{"an outcome", Filter{Outcome: Done}, nil},
+		{"a period", Filter{From: dbtest.At(1), To: dbtest.At(2)}, []string{"e2", "e1"}},
+		{"an actor and an operation", Filter{Actor: "admin token", Operation: "putInventory"}, []string{"e5"}},
 	} {
-		tc.f.Limit = 10
-		if got, _ := ids(t, s, tc.f); !slices.Equal(got, tc.want) {
-			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		tc.filter.Limit = 10
+		if got, _ := ids(t, s, tc.filter); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
 		}
 	}
 }
 
-func paged(t *testing.T, s *Store) {
+func listsArePaged(t *testing.T, s *Store) {
 	for n := range 5 {
 		if err := s.Begin(t.Context(), entry(n)); err != nil {
 			t.Fatal(err)
@@ -95,16 +96,16 @@ func paged(t *testing.T, s *Store) {
 	var got []string
 	f := Filter{Limit: 2}
 	for pages := 1; ; pages++ {
-		page, next := ids(t, s, f)
+		page, cursor := ids(t, s, f)
 		got = append(got, page...)
-		if f.Cursor = next; next == "" {
+		if f.Cursor = cursor; cursor == "" {
 			if pages != 3 {
-				t.Errorf("%d pages", pages)
+				t.Errorf("got %d pages, want 3", pages)
 			}
 			break
 		}
 	}
 	if want := []string{"e4", "e3", "e2", "e1", "e0"}; !slices.Equal(got, want) {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
