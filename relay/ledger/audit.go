@@ -20,7 +20,7 @@ func (s *Service) Audit(ctx context.Context) (faults int, err error) {
 		return 0, err
 	}
 	for _, log := range logs {
-		if !log.Declared() { // Lost reports it
+		if !log.Declared() { // Lost reports the ledger
 			continue
 		}
 		r, failed := s.Verify(ctx, log.Account, log.Ledger)
@@ -46,7 +46,7 @@ func (s *Service) Audit(ctx context.Context) (faults int, err error) {
 }
 
 // verifyTokens checks that gateways wrote the entries of a ledger, and that the tokens match
-// their entries. The log may grow meanwhile.
+// their entries. The log may grow in the meantime.
 func (s *Service) verifyTokens(ctx context.Context, p Place, entries int64, r *Report) error {
 	if entries == 0 {
 		return nil

@@ -29,8 +29,8 @@ type ClaimOutcome struct {
 // result of the job and are sent to the account's callback URL. The job claims no token if one of
 // them has expired or has no claims left.
 //
-// Claim returns relay.KindInvalid if the account does not have one of the tokens, or the private token is
-// wrong.
+// Claim returns relay.KindInvalid if the account does not have one of the tokens, or the private
+// token is wrong.
 func (s *Service) Claim(ctx context.Context, acct relay.AccountID, token string, tokens []string, private string) (string, error) {
 	texts, err := uniqueTokens(token, tokens)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Service) Claim(ctx context.Context, acct relay.AccountID, token string,
 	return id, s.submit(ctx, acct, id, KindClaim, claims{Tokens: texts})
 }
 
-// runClaim claims the tokens, all or none, once for this job.
+// runClaim claims all tokens of a job or none. A repeated run claims no token again.
 func (s *Service) runClaim(ctx context.Context, j job.Job) (any, error) {
 	var input claims
 	if err := s.input(ctx, j, &input); err != nil {

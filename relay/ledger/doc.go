@@ -14,13 +14,13 @@
 //	trusted ──entries or head differ──▶ alarm ──store matches the head, or Accept──▶ trusted
 //
 // A token is an unguessable text. The database has the token's id, which is the SHA-256 of the
-// text. Only the sealed input of the job that generated the token has the text:
+// text. Only the sealed input of the generation job contains the text:
 //
 //	generated ──claim──▶ claimed (Claimed of Limit) ──ExpiresAt──▶ expired
 //
 // Service has the operations: Generate, Claim and Annotate start jobs; History, Validate and
 // Follow read tokens; Verify, Audit, Export, Lost and Accept work on whole ledgers. A job may
-// run twice: an entry names its job, and a job adds an entry once.
+// run twice, but adds each entry once, because an entry names its job.
 //
 // An unknown token, a token of another account and a wrong private token return the same error.
 // The package deletes neither entries nor ledgers with entries.

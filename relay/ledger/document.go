@@ -29,9 +29,9 @@ type DocumentMeta struct {
 	All string `json:"all"`
 }
 
-// VerifyHistory checks a history, as the API returned it, with a public key. Without a key it
-// uses the key in the history, which only shows that the history is consistent. It reports a
-// fault if an entry of the token is missing. An earlier head must equal the head of the history,
+// VerifyHistory checks a history, as the API returned it, with a public key. Without a key,
+// VerifyHistory uses the key in the history, which only shows that the history is consistent. A
+// missing entry of the token is a fault. An earlier head must equal the head of the history,
 // because a history does not prove that the ledger begins with another head.
 func VerifyHistory(text []byte, key string, earlier ...string) (Report, error) {
 	var d Document

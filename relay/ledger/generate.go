@@ -63,7 +63,7 @@ func (s *Service) Generate(ctx context.Context, acct relay.AccountID, ledgerID s
 		return "", err
 	}
 
-	// 2. Make the token, without its certificate.
+	// 2. Create the token without its certificate.
 	now := s.deps.Now().UTC().Truncate(time.Second)
 	g := generation{Token: newText(), Ledger: l.ID, CSR: n.CSR}
 	t := Token{ID: TokenID(g.Token), Ledger: l.ID, CreatedAt: now, Limit: l.Claims, RedirectURL: n.RedirectURL, RedirectMeta: n.RedirectMeta}
@@ -83,7 +83,7 @@ func (s *Service) Generate(ctx context.Context, acct relay.AccountID, ledgerID s
 		}
 	}
 
-	// 3. Save the private token, and submit the job.
+	// 3. Save the private token and submit the job.
 	id := s.newJobID()
 	if l.PrivateKeyRequired {
 		private := newText()
@@ -100,7 +100,7 @@ func (s *Service) Generate(ctx context.Context, acct relay.AccountID, ledgerID s
 	return id, s.submit(ctx, acct, id, KindGenerate, g)
 }
 
-// checkObject adds a problem unless a field is absent or a JSON object within the size.
+// checkObject adds a problem unless a field is absent or a JSON object of at most maxMetadata bytes.
 func checkObject(p relay.Problems, field string, value json.RawMessage) {
 	var object map[string]json.RawMessage
 	switch {
@@ -126,7 +126,7 @@ func (s *Service) runGenerate(ctx context.Context, j job.Job) (any, error) {
 		return nil, err
 	}
 	t := g.Prepared
-	if _, err := s.signEntries(ctx, j.Account, l); err != nil { // so that a log with entries always has a head
+	if _, err := s.signEntries(ctx, j.Account, l); err != nil { // a log with entries must have a head
 		return nil, err
 	}
 	_, err = s.deps.Store.Token(ctx, j.Account, t.ID)
@@ -184,7 +184,7 @@ type authority struct {
 	Key         []byte `json:"key"`         // PKCS #8
 }
 
-// authorityOf returns the authority of a ledger. The first call makes it.
+// authorityOf returns the authority of a ledger. The first call creates the authority.
 func (s *Service) authorityOf(ctx context.Context, acct relay.AccountID, l Ledger) (a authority, err error) {
 	b, err := s.secret(ctx, acct, "authority "+l.ID, func() ([]byte, error) {
 		certificate, key, err := pki.NewAuthority(l.Name, l.Hash, s.deps.Now())

@@ -53,8 +53,9 @@ func (s *Service) current(p Place, log Log) (merkle.Head, bool) {
 
 // examine checks the stored head of a ledger and returns it opened. The head must be signed by
 // the ledger's key, sealed, have the size of the signed part of the log, and extend the last
-// head in Heads. examine then publishes the head, if NotifyHeads is set, and stores it in Heads. A log without entries
-// may have no head yet. The caller holds the ledger's lock, so that heads are stored in order.
+// head in Heads. examine then publishes the head, if NotifyHeads is set, and stores it in Heads. A
+// log without entries may have no head yet. The caller holds the ledger's lock, so that heads are
+// stored in order.
 func (s *Service) examine(ctx context.Context, p Place, log Log) (merkle.Head, error) {
 	lastHead := s.deps.Heads.Last(p)
 	if log == (Log{}) && lastHead == "" {
@@ -270,7 +271,7 @@ func (s *Service) acceptHead(ctx context.Context, p Place, lastHead string) (str
 	if err != nil {
 		return "", err
 	}
-	difference := "it is not there any more"
+	difference := "its log is missing"
 	if log != (Log{}) {
 		head, wrong, err := s.openHead(ctx, p, log, "")
 		if wrong != "" || err != nil {

@@ -30,8 +30,9 @@ func (s *Service) History(ctx context.Context, acct relay.AccountID, c Credentia
 	return s.historyOf(ctx, acct, t)
 }
 
-// Inspect returns a token by its id, with its history, for operators, who have neither its text
-// nor its private token. It returns relay.KindNotFound if the account does not have the token.
+// Inspect returns a token and its history by the token's id. Operators use it because they have
+// neither the text nor the private token. Inspect returns relay.KindNotFound if the account does
+// not have the token.
 func (s *Service) Inspect(ctx context.Context, acct relay.AccountID, tokenID string) (Token, History, error) {
 	t, err := s.token(ctx, acct, tokenID)
 	if err != nil {
@@ -122,14 +123,14 @@ func (s *Service) prove(ctx context.Context, acct relay.AccountID, l Ledger, tok
 func subjectOf(tokenID string) string { return "token/" + tokenID }
 
 func readEntry(n int64, b []byte) (Entry, error) {
-	var f leaf
+	var l leaf
 	if b == nil {
 		return Entry{}, relay.Errorf(relay.KindUnexpected, "entry %d is missing", n)
 	}
-	if err := json.Unmarshal(b, &f); err != nil {
+	if err := json.Unmarshal(b, &l); err != nil {
 		return Entry{}, fmt.Errorf("entry %d: %w", n, err)
 	}
-	return Entry{Sequence: n, Type: f.Type, At: f.At, Data: f.Data, Hash: merkle.LeafHash(b).String(), Leaf: b}, nil
+	return Entry{Sequence: n, Type: l.Type, At: l.At, Data: l.Data, Hash: merkle.LeafHash(b).String(), Leaf: b}, nil
 }
 
 // Overviews lists the ledgers of an account (0 for all accounts) by account and id.

@@ -29,7 +29,8 @@ func (s *Service) Runners() map[job.Kind]job.Runner {
 
 func (s *Service) newJobID() string { return relay.NewID(s.deps.Now()) }
 
-// sealedInput is the stored form of a job's input. It is sealed because it has texts of tokens.
+// sealedInput is the stored form of a job's input, which is sealed because it contains texts of
+// tokens.
 type sealedInput struct {
 	Sealed []byte `json:"sealed"`
 }
@@ -94,7 +95,7 @@ func (s *Service) Job(ctx context.Context, acct relay.AccountID, id string) (Sta
 		return Status{}, err
 	}
 	if !strings.HasPrefix(string(j.Kind), "token.") {
-		return Status{}, relay.Errorf(relay.KindNotFound, "job %s: not a token's", id)
+		return Status{}, relay.Errorf(relay.KindNotFound, "job %s: not a token job", id)
 	}
 	st := Status{State: j.State}
 	switch j.State {
@@ -179,7 +180,7 @@ func (s *Service) Annotate(ctx context.Context, acct relay.AccountID, text strin
 	}
 	l, err := s.Ledger(ctx, acct, t.Ledger)
 	if relay.KindOf(err) == relay.KindNotFound || err == nil && !l.Metadata {
-		return "", relay.Invalid("metadata", "The ledger keeps no metadata.")
+		return "", relay.Invalid("metadata", "The ledger does not store metadata.")
 	}
 	if err != nil {
 		return "", err

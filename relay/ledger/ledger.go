@@ -51,8 +51,8 @@ type Token struct {
 	ID        string    `json:"id"` // see TokenID
 	Ledger    string    `json:"ledger"`
 	CreatedAt time.Time `json:"created_at"`
-	ExpiresAt time.Time `json:"expires_at,omitzero"` // zero: never
-	Limit     int64     `json:"limit,omitempty"`     // of claims; 0: unlimited
+	ExpiresAt time.Time `json:"expires_at,omitzero"` // zero means never
+	Limit     int64     `json:"limit,omitempty"`     // number of claims; 0 means unlimited
 	// PrivateID is the TokenID of the private token, if the ledger requires private tokens.
 	PrivateID string          `json:"private_id,omitempty"`
 	Metadata  json.RawMessage `json:"metadata,omitempty"` // a JSON object
@@ -80,7 +80,7 @@ func newText() string { return strings.ToLower(rand.Text()) }
 // Valid reports whether the token has not expired.
 func (t Token) Valid(now time.Time) bool { return t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt) }
 
-// Remaining returns the number of claims that are left; nil means unlimited.
+// Remaining returns the number of remaining claims; nil means unlimited.
 func (t Token) Remaining() *int64 {
 	if t.Limit == 0 {
 		return nil
@@ -113,7 +113,7 @@ type Entry struct {
 	Sequence int64           `json:"sequence"` // number in the ledger, from 0
 	Type     EntryType       `json:"type"`
 	At       string          `json:"at"`   // in TimeFormat
-	Hash     string          `json:"hash"` // of its leaf, base64
+	Hash     string          `json:"hash"` // leaf hash in base64
 	Data     json.RawMessage `json:"data"`
 	Leaf     []byte          `json:"-"` // the hashed bytes
 }
@@ -154,7 +154,7 @@ func decodeJSON(b []byte, v any) error {
 	return d.Decode(v)
 }
 
-// Place identifies a ledger by the account and the ledger's id.
+// Place identifies a ledger by its account and its id.
 type Place struct {
 	Account relay.AccountID
 	Ledger  string
@@ -163,7 +163,7 @@ type Place struct {
 // String names the ledger for errors.
 func (p Place) String() string { return "ledger " + p.Ledger + " of account " + p.Account.String() }
 
-// Deps are the dependencies of a Service; all but Now and Events are required.
+// Deps are the dependencies of a Service; Now, Events and NotifyHeads are optional.
 type Deps struct {
 	Store  *Store
 	Vault  *vault.Vault
@@ -215,7 +215,7 @@ func (s *Service) Ledger(ctx context.Context, acct relay.AccountID, name string)
 	}
 	i := slices.IndexFunc(ledgers, func(l Ledger) bool { return l.ID == name || l.Hash == name })
 	if i < 0 {
-		return Ledger{}, relay.Errorf(relay.KindNotFound, "ledger: the account has none of that name")
+		return Ledger{}, relay.Errorf(relay.KindNotFound, "ledger %q not found", name)
 	}
 	return ledgers[i], nil
 }

@@ -45,8 +45,9 @@ func (s *Service) signEntries(ctx context.Context, acct relay.AccountID, l Ledge
 	}
 }
 
-// signBatch adds the next unsigned entries to the tree and signs the new head. It raises an alarm if a gateway did not write one of the entries. If another
-// gateway has extended the tree meanwhile, it changes nothing, and the caller reads the log again.
+// signBatch adds the next unsigned entries to the tree and signs the new head. It raises an alarm
+// if a gateway did not write one of the entries. If another gateway has extended the tree
+// meanwhile, signBatch changes nothing, and the caller reads the log again.
 func (s *Service) signBatch(ctx context.Context, p Place, l Ledger, log Log, head merkle.Head) error {
 	private, err := s.signer(ctx, p.Account, l)
 	if err != nil {
@@ -96,13 +97,13 @@ func (s *Service) signBatch(ctx context.Context, p Place, l Ledger, log Log, hea
 
 func treeLabel(p Place) string { return p.String() + ": tree" }
 
-// numbersBetween lists the numbers from a up to, not including, b.
+// numbersBetween lists the numbers from a to b-1.
 func numbersBetween(a, b int64) []int64 {
-	indexes := make([]int64, 0, max(0, b-a))
+	numbers := make([]int64, 0, max(0, b-a))
 	for n := a; n < b; n++ {
-		indexes = append(indexes, n)
+		numbers = append(numbers, n)
 	}
-	return indexes
+	return numbers
 }
 
 func (s *Service) reader(ctx context.Context, acct relay.AccountID, ledgerID string) merkle.Read {
@@ -111,7 +112,7 @@ func (s *Service) reader(ctx context.Context, acct relay.AccountID, ledgerID str
 	}
 }
 
-// signer returns the private key that signs a ledger's heads. The first call makes it.
+// signer returns the private key that signs a ledger's heads. The first call creates the key.
 func (s *Service) signer(ctx context.Context, acct relay.AccountID, l Ledger) (string, error) {
 	b, err := s.secret(ctx, acct, signerOf(l.ID), func() ([]byte, error) {
 		private, _, err := merkle.NewKey(merkle.Origin(l.Hash))
@@ -120,8 +121,8 @@ func (s *Service) signer(ctx context.Context, acct relay.AccountID, l Ledger) (s
 	return string(b), err
 }
 
-// secret returns an opened secret of an account. If the secret is missing, create makes it;
-// without create, the error is relay.KindNotFound.
+// secret returns an opened secret of an account. If the secret is missing, create returns a
+// new one; without create, the error is relay.KindNotFound.
 func (s *Service) secret(ctx context.Context, acct relay.AccountID, name string, create func() ([]byte, error)) ([]byte, error) {
 	sealed, err := s.deps.Store.Secret(ctx, acct, name)
 	if relay.KindOf(err) == relay.KindNotFound && create != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/penstock/penstock/relay/ledger/pki"
 )
 
-// facts returns the data of the entry of a token's generation, without the job.
+// facts returns the data of a token's generation entry without the job.
 func facts(t Token) (map[string]any, error) {
 	data := map[string]any{"token": t.ID, "created_at": t.CreatedAt.UTC().Format(TimeFormat), "claims": t.Limit, "redirect_url": nil}
 	if !t.ExpiresAt.IsZero() {
@@ -50,7 +50,7 @@ func facts(t Token) (map[string]any, error) {
 	return data, nil
 }
 
-// differs names the facts of a token that differ from the data of the entry of its generation;
+// differs lists the facts that differ between a token and the data of its generation entry;
 // empty if none differ.
 func differs(t Token, data json.RawMessage) string {
 	tokenFacts, err := facts(t)
@@ -80,7 +80,7 @@ func differs(t Token, data json.RawMessage) string {
 }
 
 // event is the part of an entry's data that the gateway reads. Claim is the number of a claim.
-// Metadata is the metadata of a generation or an annotation.
+// Metadata belongs to a generation or an annotation.
 type event struct {
 	Token    string          `json:"token"`
 	Job      string          `json:"job"`
@@ -193,12 +193,12 @@ type Standing struct {
 	Token      Token
 	Chain      Chain
 	Generation Row             // the entry of the token's generation
-	Home       relay.AccountID // the account of the token's link; 0: none
+	Home       relay.AccountID // the account of the token's link; 0 means none
 }
 
 // Authenticator computes and checks the MACs of a ledger's entries: an HMAC-SHA256 over the
 // stored entry and the MAC of the token's previous entry. The key derives from the ledger's
-// signing key, which is sealed, so that only a gateway can compute a MAC.
+// signing key. That key is sealed, so only a gateway can compute a MAC.
 type Authenticator struct {
 	place Place
 	key   []byte
@@ -234,8 +234,7 @@ func (a Authenticator) mac(r Row) []byte {
 	return h.Sum(nil)
 }
 
-// authentic reports whether a row, and the MAC of the token's previous entry, are as a gateway
-// wrote them.
+// authentic reports whether a gateway wrote a row and the MAC of the token's previous entry.
 func (a Authenticator) authentic(r Row) bool { return hmac.Equal(r.MAC, a.mac(r)) }
 
 const notAuthentic = "was not written by a gateway: it, or the entry of its token before it, was added, changed or removed in the database"

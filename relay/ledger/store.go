@@ -81,8 +81,8 @@ const keepSealed = `
 	ON CONFLICT (account, kind, name) DO NOTHING`
 
 // permanent loads a sealed value that does not expire. A row that expires or is empty was
-// changed outside the gateway, and is an error. If it counted as missing, a new secret would
-// replace it, and the data sealed with the old secret would be lost.
+// changed outside the gateway, and is an error. If the row counted as missing, a new
+// secret would replace it, and the data sealed with the old secret would be lost.
 func permanent(ctx context.Context, c db.Conn, acct relay.AccountID, kind, name, label string) ([]byte, error) {
 	const query = `
 		SELECT sealed, expires
@@ -117,7 +117,7 @@ func Keyset(ctx context.Context, c db.Conn, acct relay.AccountID) ([]byte, error
 	return permanent(ctx, c, acct, kindKeyset, "", "keyset of account "+acct.String())
 }
 
-// KeysetsOf returns the wrapped keysets of a SQLite database that is not opened as a db.DB.
+// KeysetsOf returns the wrapped keysets of a SQLite database that was opened without db.DB.
 func KeysetsOf(ctx context.Context, db *sql.DB) (keysets [][]byte, err error) {
 	rows, err := db.QueryContext(ctx, "SELECT sealed FROM ledger_sealed WHERE kind = '"+kindKeyset+"'")
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *Store) SetPrivate(ctx context.Context, acct relay.AccountID, jobID stri
 	return s.db.Run(ctx, "private token of job "+jobID, statement, acct, kindPrivate, jobID, sealed, s.db.Now().Add(keep))
 }
 
-// Private loads a job's sealed private token; relay.KindNotFound once it has expired.
+// Private loads a job's sealed private token; relay.KindNotFound after it has expired.
 func (s *Store) Private(ctx context.Context, acct relay.AccountID, jobID string) ([]byte, error) {
 	const query = `
 		SELECT sealed

@@ -127,8 +127,8 @@ func standingFields(st *Standing) []any {
 // Generate saves a new token and its entry in one transaction. It does not change an existing
 // token.
 //
-// Generate, Claim and Annotate add entries with a MAC. They return a Mismatch, and change
-// nothing, if the Authenticator does not accept the stored entries of a token.
+// Generate, Claim and Annotate add entries with a MAC. If the
+// Authenticator refuses the stored entries of a token, they return a Mismatch and change nothing.
 func (s *Store) Generate(ctx context.Context, acct relay.AccountID, t Token, entry []byte, a Authenticator) error {
 	const insert = `
 		INSERT INTO ledger_token (account, id, claimed, doc)
@@ -154,7 +154,7 @@ func (s *Store) Generate(ctx context.Context, acct relay.AccountID, t Token, ent
 func (s *Store) Claim(ctx context.Context, acct relay.AccountID, claims []Claim) ([]ClaimResult, error) {
 	const count = "UPDATE ledger_token SET claimed = claimed + 1 WHERE account = $1 AND id = $2"
 	return db.Transact(ctx, s.db, "claim", func(ctx context.Context, tx *db.Tx) ([]ClaimResult, error) {
-		// 1. Lock the tokens, and decide about each claim. The order prevents deadlocks: every
+		// 1. Lock the tokens and decide about each claim. The order prevents deadlocks: every
 		// transaction locks tokens by ledger and id, and then the logs of the ledgers.
 		results, chains := make([]ClaimResult, len(claims)), make([]Chain, len(claims))
 		order := db.PlacesInOrder(claims, func(a, b Claim) int {
@@ -217,8 +217,8 @@ func (s *Store) Annotate(ctx context.Context, acct relay.AccountID, a Annotation
 }
 
 // lockToken locks a token and returns its chain. done reports whether the job has added an entry;
-// the empty job is the token's generation. It returns a Mismatch if gateways did not write the
-// entries, or if there are entries before the generation.
+// an empty job stands for the token's generation. lockToken returns a Mismatch if gateways did not
+// write the entries, or if there are entries before the generation.
 func lockToken(ctx context.Context, tx *db.Tx, acct relay.AccountID, t Token, a Authenticator, job string) (chain Chain, done bool, err error) {
 	const lock = "SELECT claimed FROM ledger_token WHERE account = $1 AND id = $2 {for update}"
 	// A second statement sees the entries that were committed while the first waited for the lock.

@@ -148,8 +148,8 @@ type Credential struct {
 	Private string // required if the ledger gives its tokens private tokens
 }
 
-// known loads the token of a credential and checks it against its entries. For any invalid
-// credential, it does the same work and returns the same error.
+// known loads the token of a credential and checks the token against its entries. The work and
+// the error are the same for all invalid credentials.
 func (s *Service) known(ctx context.Context, acct relay.AccountID, c Credential) (Token, error) {
 	st, err := Standing{}, db.NotFound("token")
 	if c.Token != "" && len(c.Token) <= maxText {
@@ -160,8 +160,8 @@ func (s *Service) known(ctx context.Context, acct relay.AccountID, c Credential)
 	}
 	privateID := TokenID(c.Private)
 	want := cmp.Or(st.Token.PrivateID, TokenID(""))
-	fits := subtle.ConstantTimeCompare([]byte(privateID), []byte(want)) == 1 || st.Token.PrivateID == ""
-	if err != nil || !fits {
+	matches := subtle.ConstantTimeCompare([]byte(privateID), []byte(want)) == 1 || st.Token.PrivateID == ""
+	if err != nil || !matches {
 		return Token{}, errInvalidToken()
 	}
 	return st.Token, s.checkStanding(ctx, acct, st)

@@ -18,14 +18,14 @@ import (
 // Report is the result of a verification.
 type Report struct {
 	Head    merkle.Head
-	Key     string // the public key the head was verified with
+	Key     string // the public key that verified the head
 	Pinned  bool   // false if Key is only the key in the verified document
 	Entries int64
 	Scope   string // describes the verified entries; none is missing if there are no faults
 	// Unsealed is the number of entries that the head does not cover yet.
 	Unsealed int64
 	Faults   []merkle.Fault // the first merkle.MaxFaults
-	Count    int            // of all faults
+	Count    int            // the number of all faults
 }
 
 func (r *Report) fault(n int64, problem string) {
@@ -146,13 +146,14 @@ func scopeOf(entries int64) string {
 
 // exportHead is the first line of an export.
 type exportHead struct {
-	Ledger string `json:"ledger"` // its hash
+	Ledger string `json:"ledger"` // the hash of the ledger
 	Name   string `json:"name"`
 	Key    string `json:"key"`
 	Head   string `json:"head"` // a checkpoint with the ledger's name
 }
 
-// wrong describes how the first line differs from its signed head; empty if it does not.
+// wrong describes the difference between the first line and its signed head; empty if there is
+// none.
 func (e exportHead) wrong(line []byte, key string) string {
 	origin, _, _ := strings.Cut(e.Head, "\n")
 	want := exportHead{strings.TrimPrefix(origin, merkle.Origin("")), merkle.NameOf(e.Head), strings.TrimSpace(key), e.Head}

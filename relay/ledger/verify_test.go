@@ -56,7 +56,7 @@ func TestVerifyReportsChangedRows(t *testing.T) {
 			"UPDATE ledger_entry SET sequence = -2 WHERE ledger = 'plain' AND sequence = 2",
 			"UPDATE ledger_entry SET sequence = 2 WHERE ledger = 'plain' AND sequence = 9",
 			"UPDATE ledger_entry SET sequence = 9 WHERE ledger = 'plain' AND sequence = -2",
-		}, "entry 2 was put elsewhere: what stands there is entry 9; entry 9 was put elsewhere: what stands there is entry 2"},
+		}, "entry 2 was moved: entry 9 is in its place; entry 9 was moved: entry 2 is in its place"},
 		{"changed stored hash", []string{
 			"UPDATE ledger_tree SET hash = CAST('" + strings.Repeat("x", 32) + "' AS BLOB) WHERE ledger = 'plain' AND idx = 2",
 		}, "entry 1 completes a subtree of 2 entries whose stored hash was changed"},

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// MaxFaults is the largest number of faults that are listed; others are only counted.
+// MaxFaults is the largest number of listed faults; further faults are only counted.
 const MaxFaults = 100
 
 // Fault is a fault of a ledger.
@@ -16,7 +16,7 @@ type Fault struct {
 	Problem  string
 }
 
-// String names the entry and the problem.
+// String returns the problem with the number of the entry.
 func (f Fault) String() string {
 	if f.Sequence < 0 {
 		return f.Problem
@@ -31,8 +31,8 @@ type Checker struct {
 	fold     Fold
 	faults   []Fault
 	count    int
-	expected map[tlog.Hash]int64 // by stored leaf hash of a faulty entry: its sequence
-	found    map[tlog.Hash]int64 // by computed leaf hash of a faulty entry: its sequence
+	expected map[tlog.Hash]int64 // the sequences of faulty entries by stored leaf hash
+	found    map[tlog.Hash]int64 // the sequences of faulty entries by computed leaf hash
 }
 
 // NewChecker returns a checker for a head and earlier heads of the same ledger.
@@ -60,10 +60,10 @@ func (c *Checker) Entry(data []byte, stored []tlog.Hash) {
 		c.fault(n, "was changed")
 		c.expected[hash], c.found[leaf] = n, n
 	}
-	// The tree gets the stored hash of a faulty entry, so that only this entry is reported.
-	made := c.fold.Add(hash)
-	for i := 1; i < len(stored) && i < len(made); i++ {
-		if stored[i] != made[i] {
+	// Add the stored hash of a faulty entry, so that no later entry is reported.
+	computed := c.fold.Add(hash)
+	for i := 1; i < len(stored) && i < len(computed); i++ {
+		if stored[i] != computed[i] {
 			c.fault(n, fmt.Sprintf("completes a subtree of %d entries whose stored hash was changed", int64(1)<<i))
 			break
 		}
@@ -84,25 +84,25 @@ func (c *Checker) fault(n int64, problem string) {
 	}
 }
 
-// Faults ends the check. It returns up to MaxFaults faults, in order, and the total number of faults.
-// It reports entries that only changed places as moved.
+// Faults ends the check. It returns up to MaxFaults faults, in order, and the total number of
+// faults. Entries that only changed places are reported as moved.
 func (c *Checker) Faults() ([]Fault, int) {
 	for _, h := range c.heads {
 		if h.Size > c.fold.Size() {
 			c.fault(-1, fmt.Sprintf("entries %d to %d are missing: the signed head has %d", c.fold.Size(), h.Size-1, h.Size))
 		}
 		if h.Size == 0 && h.Root != new(Fold).Root() {
-			c.fault(-1, "the head of no entries has a root that is not that of none")
+			c.fault(-1, "the head of the empty tree has another root")
 		}
 	}
-	result := make(map[int64]string)
+	movedTo := make(map[int64]string)
 	for leaf, n := range c.found {
-		if home, ok := c.expected[leaf]; ok && home != n {
-			result[n] = fmt.Sprintf("was put elsewhere: what stands there is entry %d", home)
+		if origin, ok := c.expected[leaf]; ok && origin != n {
+			movedTo[n] = fmt.Sprintf("was moved: entry %d is in its place", origin)
 		}
 	}
 	for i, f := range c.faults {
-		if moved, ok := result[f.Sequence]; ok && f.Problem == "was changed" {
+		if moved, ok := movedTo[f.Sequence]; ok && f.Problem == "was changed" {
 			c.faults[i].Problem = moved
 		}
 	}

@@ -80,8 +80,8 @@ func NameOf(signed string) string {
 	return name
 }
 
-// Open verifies and reads a signed checkpoint. It returns an error unless one of its signatures is
-// of the public key. It ignores extension lines.
+// Open verifies and reads a signed checkpoint. Open returns an error unless the public key
+// verifies one of the signatures. Extension lines are ignored.
 func Open(signed, public string) (Head, error) {
 	text, name, err := open("head", signed, public)
 	if err != nil {
@@ -158,7 +158,7 @@ type Read func(indexes []int64) ([]Hash, error)
 // LeafHash returns the hash of an entry's bytes.
 func LeafHash(entry []byte) Hash { return tlog.RecordHash(entry) }
 
-// StoredAt returns the index of the first hash that is stored for an entry.
+// StoredAt returns the index of the first stored hash of an entry.
 func StoredAt(sequence int64) int64 { return tlog.StoredHashCount(sequence) }
 
 // Prove returns the inclusion proof of an entry in the tree of the first size
@@ -244,8 +244,8 @@ func (f *Fold) Root() tlog.Hash {
 }
 
 // Subset is a statement about the entries of one subject in a tree: their number, and the root of
-// a tree of only these entries, in their order. Its signed form has another first line than a
-// head, so that neither is accepted as the other.
+// a tree of only these entries, in their order. The first line of its signed form
+// differs from that of a head, so that neither is accepted as the other.
 type Subset struct {
 	Subject string // for example "token/…"
 	Tree    int64  // number of entries of the whole tree

@@ -129,7 +129,7 @@ func TestFaultsOfATamperedLedgerAreReported(t *testing.T) {
 		{"missing entry", func(_ *tree, e [][]byte) [][]byte { e[9] = nil; return e }, []string{"entry 9 is missing"}},
 		{"missing last entry", func(_ *tree, e [][]byte) [][]byte { return e[:36] }, []string{"entries 36 to 36 are missing: the signed head has 37"}},
 		{"swapped entries", func(_ *tree, e [][]byte) [][]byte { e[4], e[20] = e[20], e[4]; return e },
-			[]string{"entry 4 was put elsewhere: what stands there is entry 20", "entry 20 was put elsewhere: what stands there is entry 4"}},
+			[]string{"entry 4 was moved: entry 20 is in its place", "entry 20 was moved: entry 4 is in its place"}},
 		{"changed subtree hash", func(tr *tree, e [][]byte) [][]byte { tr.stored(3)[2][0] ^= 1; return e }, []string{"entry 3 completes a subtree of 4 entries whose stored hash was changed"}},
 		{"changed entry with matching hashes", func(tr *tree, e [][]byte) [][]byte {
 			e[17] = []byte("forged")

@@ -29,7 +29,7 @@ type Authority struct {
 	key  crypto.Signer
 }
 
-// NewAuthority makes an authority with a P-256 key. It returns its certificate in PEM and its
+// NewAuthority creates an authority with a P-256 key. It returns its certificate in PEM and its
 // private key in PKCS #8.
 func NewAuthority(ledgerName, ledgerHash string, now time.Time) (certificate string, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -78,7 +78,7 @@ type Subject struct {
 	TokenID    string    // 64 hex digits
 	LedgerHash string    // of the ledger the token is on
 	From       time.Time // the certificate is valid a minute earlier, because clocks may be slow
-	Until      time.Time // zero: without end
+	Until      time.Time // zero means without end
 }
 
 // URN returns the name of the token, which is the only alternative name in its certificate.

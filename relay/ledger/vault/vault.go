@@ -112,8 +112,8 @@ func Missing(keys []string, keysets [][]byte) (id string, err error) {
 	return "", nil
 }
 
-// Seal seals plain for an account. Opening requires the same subject. Seal makes a keyset if the
-// account has none.
+// Seal seals plain for an account. Opening requires the same subject. Seal creates a
+// keyset if the account has none.
 func (v *Vault) Seal(ctx context.Context, acct relay.AccountID, plain []byte, subject string) ([]byte, error) {
 	key := v.loaded(acct)
 	if !key.current {
@@ -128,8 +128,8 @@ func (v *Vault) Seal(ctx context.Context, acct relay.AccountID, plain []byte, su
 	return key.key.Encrypt(plain, bind(acct, subject))
 }
 
-// SealLoaded seals like Seal, but only with loaded keys, without the store. It returns relay.KindUnavailable if
-// no current keys are loaded.
+// SealLoaded seals like Seal, but only with loaded keys, without the store. It returns
+// relay.KindUnavailable if no current keys are loaded.
 func (v *Vault) SealLoaded(acct relay.AccountID, plain []byte, subject string) ([]byte, error) {
 	key := v.loaded(acct)
 	if !key.current {
@@ -277,7 +277,7 @@ type wrapped struct {
 const maxConflicts = 100
 
 // load returns an account's keyset, and its stored form. It wraps the keyset by the newest master
-// key if necessary. With create set, it makes a missing keyset.
+// key if necessary. With create set, load creates a missing keyset.
 func (v *Vault) load(ctx context.Context, acct relay.AccountID, create bool) (handle *keyset.Handle, stored []byte, err error) {
 	for conflicts := 0; ; conflicts++ {
 		stored, err := v.store.Keyset(ctx, acct)
