@@ -57,7 +57,7 @@ type Delivery struct {
 	SIM       *SIM            `json:"sim,omitempty"`
 	SMS       *SMS            `json:"sms,omitempty"`
 	CreatedAt time.Time       `json:"created_at"`
-	// Originator and Destination are those of an inbound message, or of SMS.
+	// Originator and Destination are the numbers of an inbound message or of SMS.
 	Originator  string `json:"originator,omitempty"`
 	Destination string `json:"destination,omitempty"`
 	// Endpoint is the id of the relay's endpoint; see EndpointName. The deliveries to one
@@ -121,7 +121,7 @@ type SIM struct {
 
 // SMS is a message that the account sends to one number.
 type SMS struct {
-	Originator string `json:"originator"` // empty: the carrier's own
+	Originator string `json:"originator"` // empty means the carrier's default
 	To         string `json:"to"`
 	Text       string `json:"text"`
 }
@@ -149,11 +149,11 @@ type Attempt struct {
 	At       time.Time     `json:"at"`
 	Duration time.Duration `json:"duration"` // ns
 	Status   int           `json:"status,omitempty"`
-	// Error explains why there was no answer. It may contain hosts and addresses, which only
+	// Error is the reason why there was no response. It may contain hosts and addresses, which only
 	// operators may see. Reason is its form for users of the account.
 	Error  string `json:"error,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Response is the start of the answer, at most 1 KiB of valid UTF-8.
+	// Response is the start of the response, at most 1 KiB of valid UTF-8.
 	Response string `json:"response,omitempty"`
 }
 
@@ -161,8 +161,8 @@ type Attempt struct {
 type Outcome struct {
 	ID      string
 	Account relay.AccountID
-	// Attempt is zero if no attempt was made, or if the attempt is not stored: it is uncounted
-	// and repeats an earlier uncounted attempt with the same reason.
+	// Attempt is zero if no attempt was made, or if an uncounted attempt is not stored because it
+	// repeats an earlier uncounted attempt with the same reason.
 	Attempt       Attempt
 	State         State
 	Reason        string

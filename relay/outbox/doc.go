@@ -21,10 +21,10 @@
 // and one of the counts. Only batches with ordered endpoints, dead deliveries, or outcomes that
 // are repeated or arrive after the end need further statements.
 //
-// An attempt is a row whose key is the delivery and the time, by which a repeated outcome is
-// recognised. Each secondary index of deliveries has a cost at both writes; rare values have
+// The key of an attempt's row is the delivery and the time, so that a repeated outcome is
+// recognized. Each secondary index of deliveries has a cost at both writes; rare values have
 // partial indexes, see the migration. The deliveries that have ended are counted when they end,
-// because there are too many to count for each request.
+// because there are too many of them to count for each request.
 //
 // A statement with a batch must find its rows by their keys. PostgreSQL selects the index by
 // statistics, which do not include a recent burst. Conditions on columns with their own index
@@ -39,9 +39,9 @@
 // # Lists
 //
 // Lists are sorted by creation, newest first, and read from the index of the state or of the
-// account. Kind, relay and number are compared for each row. Texts are matched in Go, in any
-// case and any script. The texts of dead deliveries are in a narrow table, in lower case, which
-// is scanned first. Other deliveries are scanned themselves: after a limit the scan ends with a
-// page that is not full, and a cursor. A trigram index was not needed: 100,000 dead deliveries
-// are searched in about 0.1 s.
+// account. Kind, relay and number are compared for each row. Texts are matched in Go,
+// ignoring case in all scripts. The texts of dead deliveries are stored in lower case in a narrow
+// table, which is scanned first. For other deliveries, the rows themselves are scanned: at a
+// limit, the scan ends with a partial page and a cursor. A trigram index is not needed: a search of
+// 100,000 dead deliveries takes about 0.1 s.
 package outbox

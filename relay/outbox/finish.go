@@ -11,8 +11,8 @@ import (
 
 const finishLabel = "deliveries: finish"
 
-// Finish records outcomes in one transaction. An outcome whose attempt was recorded before, which
-// the attempt's time shows, changes nothing. An outcome of a delivery that has ended in the
+// Finish records outcomes in one transaction. An outcome changes nothing if an attempt with its
+// time is recorded. An outcome of a delivery that has ended in the
 // meantime only adds its attempt. Finish returns the deliveries of ordered endpoints that are due
 // now because a delivery before them has ended.
 func (s *Store) Finish(ctx context.Context, outcomes []Outcome) (turns []Ref, err error) {
@@ -55,7 +55,7 @@ func (e *ending) ref() Ref { return Ref{Account: e.Account, ID: e.ID} }
 
 // finish records outcomes of different deliveries.
 func (s *Store) finish(ctx context.Context, tx *db.Tx, round []ending) (turns []Ref, err error) {
-	// 1. Save the attempts, and skip the outcomes whose attempts were saved before.
+	// 1. Save the attempts. Skip the outcomes with attempts that were saved before.
 	if err := saveAttempts(ctx, tx, round); err != nil {
 		return nil, err
 	}

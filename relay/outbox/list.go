@@ -78,14 +78,14 @@ func parseCursor(s string) (position, error) {
 	return position{created, Ref{Account: relay.AccountID(acct), ID: parts[2]}}, nil
 }
 
-// List returns deliveries, newest first, and the cursor of the next page, "" at the end. A
-// page whose filter has texts may not be full although its cursor is not empty.
+// List returns deliveries, newest first, and the cursor of the next page, "" at the end. If the
+// filter has texts, a page with a cursor may be partial.
 func (s *Store) List(ctx context.Context, f Filter) (ds []Delivery, nextCursor string, err error) {
 	f.Limit = cmp.Or(max(f.Limit, 0), 100)
-	// 1. Begin behind the cursor, or with the newest delivery that the filter selects.
+	// 1. Start after the cursor, or with the newest delivery that the filter selects.
 	previous := position{created: math.MaxInt64}
 	if !f.To.IsZero() {
-		previous.created = db.Nanos(f.To.Truncate(time.Millisecond).Add(time.Millisecond)) // times are shown in milliseconds
+		previous.created = db.Nanos(f.To.Truncate(time.Millisecond).Add(time.Millisecond)) // the API returns times in milliseconds
 	}
 	if f.Cursor != "" {
 		cursor, err := parseCursor(f.Cursor)
@@ -96,7 +96,7 @@ func (s *Store) List(ctx context.Context, f Filter) (ds []Delivery, nextCursor s
 			previous = cursor
 		}
 	}
-	// 2. Find the positions of the page, and load their deliveries.
+	// 2. Find the positions of the page and load their deliveries.
 	page, nextCursor, err := s.page(ctx, f, previous)
 	if err != nil {
 		return nil, "", err
@@ -116,9 +116,9 @@ func SearchedTo(nextCursor string) time.Time {
 }
 
 // page finds the positions of a page after a position, and the cursor of the next page.
-// The database compares columns that no index has; texts are read and matched here. A page
-// ends, even if it is not full, once s.maxCompared deliveries were compared, s.maxScanned were
-// read, or f.SearchUntil has passed.
+// The database compares columns without an index; page reads and matches texts. A page ends
+// early after s.maxCompared compared or s.maxScanned read deliveries, or when f.SearchUntil has
+// passed.
 func (s *Store) page(ctx context.Context, f Filter, previous position) (page []position, nextCursor string, err error) {
 	hasTexts := f.Query != "" || f.Reason != "" || f.Target != ""
 	compared, scanned := 0, 0
@@ -189,7 +189,7 @@ func (c *candidate) fields() []any { return append(c.position.fields(), &c.selec
 
 // candidates finds up to n candidates after a position, in the order of lists.
 func (s *Store) candidates(ctx context.Context, f Filter, previous position, n int) ([]candidate, error) {
-	// 1. Find them by ids, in any account.
+	// 1. Find candidates by ids, in any account.
 	if len(f.IDs) > 0 {
 		const named = `
 			SELECT d.created, d.id, d.account, 1
@@ -201,7 +201,7 @@ func (s *Store) candidates(ctx context.Context, f Filter, previous position, n i
 		ids := db.Column("id", slices.Compact(slices.Sorted(slices.Values(f.IDs))))
 		return db.List(ctx, s.db, listLabel, named, (*candidate).fields, previous.created, previous.ID, previous.Account, n, ids)
 	}
-	// 2. Find dead deliveries by their searchable texts, which lack the secret parts of targets.
+	// 2. Find dead deliveries by their searchable texts, which omit the secret parts of targets.
 	if f.State == Dead && (f.Query != "" || f.Reason != "") {
 		const search = `
 			SELECT created, id, account, 1
@@ -216,7 +216,7 @@ func (s *Store) candidates(ctx context.Context, f Filter, previous position, n i
 		return db.List(ctx, s.db, listLabel, search, (*candidate).fields, previous.created, previous.ID, previous.Account, oldest(f), f.Account,
 			strings.ToLower(f.Query), strings.ToLower(f.Reason), n)
 	}
-	// 3. Find them by the index of each state, or by the index of accounts.
+	// 3. Find candidates by the index of each state or by the index of accounts.
 	statement := scanOf(f)
 	if statement == "" {
 		return nil, nil
@@ -290,7 +290,7 @@ func inState(state State, acct relay.AccountID) string {
 	return "state" + equal + " AND account = $11"
 }
 
-// separator stands between the texts of a dead delivery. No query contains it.
+// separator separates the texts of a dead delivery. No query contains the separator.
 const separator = "\x1f"
 
 const deleteDeadTexts = `
@@ -355,7 +355,7 @@ func texts(d *Delivery) []string {
 	return list
 }
 
-// containsFold reports whether a text contains a part, in any case.
+// containsFold reports whether a text contains a part, ignoring case.
 func containsFold(text, part string) bool {
 	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
 }

@@ -15,13 +15,13 @@ type Outgoing struct {
 	URL        string            `json:"url,omitempty"`
 	Headers    map[string]string `json:"headers,omitempty"`
 	Body       string            `json:"body,omitempty"`    // valid UTF-8
-	Refused    string            `json:"refused,omitempty"` // why the request would not be made
+	Refused    string            `json:"refused,omitempty"` // reason why the request would not be made
 	Mail       *OutgoingMail     `json:"mail,omitempty"`
 	SIM        *OutgoingSIM      `json:"sim,omitempty"`
 	SMS        *SMS              `json:"sms,omitempty"`
 }
 
-// OutgoingMail is an e-mail with all its further headers.
+// OutgoingMail is an e-mail with its additional headers.
 type OutgoingMail struct {
 	To        string            `json:"to"`
 	Subject   string            `json:"subject"`
@@ -71,8 +71,8 @@ func OutgoingOf(d *Delivery, refused string) Outgoing {
 // refused is the reason why it would not be made; "" if it would be.
 type Previewer func(ctx context.Context, d Delivery) (req Request, refused string, err error)
 
-// Preview returns the Outgoing of deliveries that are not saved. A nil Previewer leaves requests as
-// they are.
+// Preview returns the Outgoing of deliveries that are not saved. A nil Previewer leaves requests
+// unchanged.
 func Preview(ctx context.Context, ds []Delivery, preview Previewer) ([]Outgoing, error) {
 	list := make([]Outgoing, len(ds))
 	for i, d := range ds {

@@ -58,8 +58,8 @@ func (s *Store) Parked(ctx context.Context) ([]ParkedEndpoint, error) {
 	})
 }
 
-// CountParked counts the deliveries that wait for breakers, by endpoint. It reads all these
-// deliveries, unlike Parked.
+// CountParked counts the deliveries that wait for breakers, by endpoint. Unlike Parked, it reads
+// all of these deliveries.
 func (s *Store) CountParked(ctx context.Context) (map[string]int, error) {
 	// An endpoint has one account; grouping by both follows the index.
 	const query = `
@@ -70,8 +70,8 @@ func (s *Store) CountParked(ctx context.Context) (map[string]int, error) {
 	return db.Map[string, int](ctx, s.db, parkedLabel, query)
 }
 
-// Take leases up to n parked deliveries of an endpoint, in the order of ParkedUntil: those parked
-// until cutoff at most, or any if cutoff is zero.
+// Take leases up to n parked deliveries of an endpoint, in the order of ParkedUntil: deliveries
+// that are parked until cutoff or earlier, or all if cutoff is zero.
 func (s *Store) Take(ctx context.Context, parked ParkedEndpoint, n int, cutoff, until time.Time) ([]Delivery, error) {
 	const label = "deliveries: take"
 	const query = `

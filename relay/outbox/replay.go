@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// ReplayAll queues again the ended deliveries that a filter selects, a chunk at a time, and returns
+// ReplayAll queues again the ended deliveries that a filter selects, chunk by chunk, and returns
 // their number. It replays only dead deliveries unless includeDelivered is set. The filter's Limit
 // and Cursor are ignored. After an error, the previous chunks stay queued.
 func (s *Store) ReplayAll(ctx context.Context, f Filter, includeDelivered bool, now func() time.Time) (int, error) {

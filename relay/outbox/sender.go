@@ -24,7 +24,7 @@ type Creator interface {
 }
 
 // Sender saves deliveries under a lease and dispatches their first attempts. After a crash in
-// between, they are attempted when the lease expires.
+// between, the deliveries are attempted when the lease expires.
 type Sender struct {
 	Store      Creator
 	Dispatcher Dispatcher
@@ -33,8 +33,8 @@ type Sender struct {
 	Now   func() time.Time // nil means time.Now
 }
 
-// Send saves deliveries and dispatches those that are new. After an error the same
-// deliveries may be sent again.
+// Send saves deliveries and dispatches the new ones. After an error, the caller may send the same
+// deliveries again.
 func (s Sender) Send(ctx context.Context, ds []Delivery) error {
 	created, err := s.Store.Create(ctx, ds, s.LeaseUntil())
 	if err != nil {
@@ -65,14 +65,14 @@ func (s Sender) now() time.Time {
 // Notifier sends events to accounts' callback URLs.
 type Notifier interface {
 	// Notify saves an event for the account's callback, if it has one, and dispatches
-	// it. An event whose id was saved before is not sent again.
+	// it. An event with a known id is not sent again.
 	Notify(ctx context.Context, acct relay.AccountID, e Event) error
 }
 
 // Caller sends events to accounts' callback URLs as deliveries. It implements Notifier.
 type Caller struct {
 	Sender
-	// CallbackURL returns an account's callback URL, empty if it has none.
+	// CallbackURL returns an account's callback URL; empty if the account has none.
 	CallbackURL func(ctx context.Context, acct relay.AccountID) (string, error)
 }
 
@@ -108,13 +108,12 @@ func (c Caller) Prepare(ctx context.Context, acct relay.AccountID, e Event) (sen
 
 // Event is an event of an account, sent to its callback URL.
 type Event struct {
-	// ID is the id of the event and of its delivery. The header webhook-id has it in all
-	// attempts.
+	// ID is the id of the event and of its delivery, and the header webhook-id of all attempts.
 	ID        string
 	Type      string // for example token.claimed
 	CreatedAt time.Time
-	// About is the id of the event's object, for example of a job. Deliveries can be searched
-	// by it.
+	// About is the id of the event's object, for example of a job. The message id of the delivery
+	// is this id.
 	About string
 	Data  any
 }
@@ -141,13 +140,13 @@ type Mailer struct {
 
 // Notice is a mail to one address.
 type Notice struct {
-	ID                string // of the delivery
+	ID                string // id of the delivery
 	To, Subject, Text string
 }
 
-// Send sends notices of an account. about is the id of their object, for example the ICCID of a
-// SIM, by which deliveries can be searched. A notice whose id was saved before is not sent again.
-func (m Mailer) Send(ctx context.Context, acct relay.AccountID, about string, notices ...Notice) error {
+// Send sends notices of an account. objectID is the id of their object, for example the ICCID of
+// a SIM, and becomes the message id of the deliveries. A notice with a known id is not sent again.
+func (m Mailer) Send(ctx context.Context, acct relay.AccountID, objectID string, notices ...Notice) error {
 	if len(notices) == 0 {
 		return nil
 	}
@@ -155,7 +154,7 @@ func (m Mailer) Send(ctx context.Context, acct relay.AccountID, about string, no
 	mails := make([]Delivery, len(notices))
 	for i, n := range notices {
 		mails[i] = Delivery{
-			ID: n.ID, Account: acct, Kind: KindNotice, MessageID: about, CreatedAt: now.Add(time.Duration(i)),
+			ID: n.ID, Account: acct, Kind: KindNotice, MessageID: objectID, CreatedAt: now.Add(time.Duration(i)),
 			Mail: &Mail{To: n.To, Subject: n.Subject, Text: n.Text, MessageID: n.ID + "@" + cmp.Or(m.Domain, "localhost")},
 		}
 	}

@@ -82,8 +82,8 @@ func readOne(ctx context.Context, c db.Conn, label string, acct relay.AccountID,
 	return ds[0], nil
 }
 
-// read runs a query for the columns of deliveries and loads their attempts. It may return an attempt
-// without the change of state by its outcome, if that is recorded in the meantime.
+// read runs a query for the columns of deliveries and loads their attempts. If an outcome is
+// recorded in the meantime, read may return its attempt with the previous state.
 func read(ctx context.Context, c db.Conn, label, query string, args ...any) ([]Delivery, error) {
 	const attempts = `
 		SELECT a.delivery, a.account, a.at, a.duration, a.status, a.error, a.reason, a.response
