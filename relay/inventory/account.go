@@ -31,8 +31,7 @@ const (
 
 // accounts applies the accounts with their records, and then their tokens, so that no client uses an
 // incomplete account. Relays and SIMs, which may move from one account to another, are applied
-// in the order of the document. In a dry run a new account has no id, with which no record is
-// found.
+// in the order of the document. In a dry run, a new account has the id 0, which has no records.
 func (a *apply) accounts(ctx context.Context) error {
 	accountApplies, err := a.saveAccounts(ctx)
 	if err != nil {
@@ -69,13 +68,13 @@ func (a *apply) putTokens(ctx context.Context, tokens []account.Token) error {
 type accountApply struct {
 	*Service
 	result
-	want, oldAccount document.Account // as declared by the document and by earlier ones
+	want, oldAccount document.Account // as the document and as earlier inventories declare it
 	id               relay.AccountID
-	exists           bool            // before the apply
+	exists           bool            // whether the account existed before the apply
 	path             string          // prefix of the names of its records: "account acme: "
-	tokens           []account.Token // to be saved
+	tokens           []account.Token // the tokens to save
 	changes          []audit.Entry   // changes over the API, newest first; nil until noteDrift loads them
-	owner            string          // name of the document
+	owner            string          // the name of the document
 }
 
 // saveAccounts saves the accounts without their records.
@@ -100,7 +99,7 @@ func (a *apply) saveChunk(ctx context.Context, accounts []document.Account) ([]*
 		a.didRead("account " + want.Name)
 		exists := relay.KindOf(err) != relay.KindNotFound
 		apply := &accountApply{
-			Service: a.Service, result: result{mode: a.mode}, want: want, oldAccount: a.before(want), id: oldAccount.ID, exists: exists,
+			Service: a.Service, result: result{mode: a.mode}, want: want, oldAccount: a.declaredAccount(want), id: oldAccount.ID, exists: exists,
 			path: "account " + want.Name + ": ", owner: a.fresh.Owner(),
 		}
 		accountApplies[i] = apply
@@ -175,7 +174,7 @@ func (a *accountApply) ownRecords(ctx context.Context) error {
 		func(l document.Ledger) string { return l.ID },
 		func(l document.Ledger) error {
 			return a.Ledgers.Put(ctx, a.id, ledger.Ledger{
-				ID: l.ID, Name: l.Name, Description: l.Description, Hash: ledger.NewHash(), Claims: l.Claims, // a stored one keeps its hash
+				ID: l.ID, Name: l.Name, Description: l.Description, Hash: ledger.NewHash(), Claims: l.Claims, // a stored ledger keeps its hash
 				Expiry: time.Duration(l.Expiry), PrivateKeyRequired: l.PrivateKeyRequired, Metadata: l.Metadata, Certificates: l.Certificates,
 			})
 		})
@@ -226,8 +225,8 @@ func (a *accountApply) credit(ctx context.Context) error {
 // simBatch is the number of SIMs that are compared together.
 const simBatch = 2000
 
-// maxKeptSIMs is the largest number of fields of an account's SIMs that are listed as kept: thousands
-// of SIMs that were declared pending may be active now.
+// maxKeptSIMs is the largest number of SIM fields of an account that are listed as kept, because
+// thousands of SIMs that were declared pending may be active now.
 const maxKeptSIMs = 100
 
 func (a *accountApply) sims(ctx context.Context, sims []sim.SIM) error {
@@ -260,8 +259,8 @@ func (a *accountApply) sims(ctx context.Context, sims []sim.SIM) error {
 			a.noteChange(a.path+"SIM "+string(want.ICCID), exists, false)
 		}
 	}
-	if more := keptFields - maxKeptSIMs; more > 0 {
-		a.done.Kept = append(a.done.Kept, fmt.Sprintf("%ssims: %d more fields: kept as they are; --reset sims takes the document's", a.path, more))
+	if unlisted := keptFields - maxKeptSIMs; unlisted > 0 {
+		a.done.Kept = append(a.done.Kept, fmt.Sprintf("%ssims: %d more fields: kept as they are; --reset sims takes the document's", a.path, unlisted))
 	}
 	return a.write(func() error { return a.SIMs.Declare(ctx, a.id, sims, reset) })
 }
@@ -271,8 +270,8 @@ func changingFields(s sim.SIM) document.SIM {
 	return document.SIM{CurrentState: string(s.State), Service4G: s.Service4G, Service5G: s.Service5G}
 }
 
-// noteTokens collects the tokens, which are saved at the end of the apply. A declared token may exist
-// already, created over the admin API.
+// noteTokens collects the tokens, which are saved at the end of the apply. The admin API may have
+// created a declared token before.
 func (a *accountApply) noteTokens(ctx context.Context) error {
 	declared := tokensOf(a.id, a.oldAccount)
 	a.tokens = tokensOf(a.id, a.want)
@@ -296,17 +295,17 @@ func (a *accountApply) noteTokens(ctx context.Context) error {
 	return nil
 }
 
-// trunks saves the trunks of the accounts of the document, together with those that other documents
-// or earlier inventories declared.
-func (a *apply) trunks(ctx context.Context, whole document.Document) error {
-	index := document.IndexOf(whole.Accounts)
+// trunks saves the trunks of the document's accounts, including trunks that other documents or
+// earlier inventories declared.
+func (a *apply) trunks(ctx context.Context, merged document.Document) error {
+	index := document.IndexOf(merged.Accounts)
 	for _, want := range a.fresh.Accounts {
-		oldTrunks := a.before(want).SIP.Trunks
+		oldTrunks := a.declaredAccount(want).SIP.Trunks
 		for _, t := range want.SIP.Trunks {
 			exists := slices.ContainsFunc(oldTrunks, func(b document.Trunk) bool { return b.Label() == t.Label() })
 			a.noteChange("account "+want.Name+": trunk "+t.Label(), exists, true)
 		}
-		trunks := trunksOf(whole.Accounts[index.Find(want)])
+		trunks := trunksOf(merged.Accounts[index.Find(want)])
 		if err := a.write(func() error { return a.Trunks.PutTrunks(ctx, relay.AccountID(want.ID), trunks) }); err != nil {
 			return err
 		}
@@ -314,16 +313,16 @@ func (a *apply) trunks(ctx context.Context, whole document.Document) error {
 	return nil
 }
 
-// before returns an account as earlier inventories declared it.
-func (a *apply) before(want document.Account) document.Account {
+// declaredAccount returns an account as earlier inventories declared it.
+func (a *apply) declaredAccount(want document.Account) document.Account {
 	if i := a.known.Find(want); i >= 0 {
 		return a.old.Accounts[i]
 	}
 	return document.Account{}
 }
 
-// record returns the account to save. Declared settings replace the stored ones, but the callback
-// URL only if it still has the value of the last inventory, because REST can change it.
+// record returns the account to save. Declared settings replace the stored ones. REST can change the
+// callback URL, so it is replaced only if it still has the value of the last inventory.
 func record(rec account.Account, want, oldAccount document.Account) account.Account {
 	if rec.CallbackURL == oldAccount.CallbackURL {
 		rec.CallbackURL = cmp.Or(want.CallbackURL, rec.CallbackURL)

@@ -15,13 +15,13 @@ import (
 	"github.com/penstock/penstock/relay/lookup"
 )
 
-// apply applies a document. All steps may be repeated: the next apply completes one that failed. A
-// dry run has the same steps without the writes.
+// apply applies a document. All steps may be repeated: the next apply completes a failed one. A
+// dry run takes the same steps without the writes.
 type apply struct {
 	*Service
 	result
 	oldSet storedSet
-	set    document.Set      // the present records by document; prune removes some
+	set    document.Set      // the present records by document
 	old    document.Document // the merged set
 	known  document.Index    // of the accounts of old
 	fresh  document.Document
@@ -52,17 +52,17 @@ func (a *apply) run(ctx context.Context) error {
 		return fmt.Errorf("inventory: SOAP usernames: %w", err)
 	}
 	set := a.set.Join(a.fresh)
-	whole := set.Whole()
+	merged := set.Whole()
 	if a.mode.Compare {
-		a.done.After = document.Mask(whole)
+		a.done.After = document.Mask(merged)
 	}
-	if err := a.trunks(ctx, whole); err != nil {
+	if err := a.trunks(ctx, merged); err != nil {
 		return err
 	}
 	return a.save(ctx, set)
 }
 
-// setCurrent sets the present records.
+// setCurrent sets the present records to set.
 func (a *apply) setCurrent(set document.Set) {
 	a.set, a.old = set, set.Whole()
 	a.known = document.IndexOf(a.old.Accounts)
@@ -79,7 +79,7 @@ func (a *apply) save(ctx context.Context, set document.Set) error {
 	return err
 }
 
-// ownership refuses records that another document owns, or takes them over.
+// ownership refuses records that another document owns, or, with Adopt, takes them over.
 func (a *apply) ownership(context.Context) error {
 	if !a.mode.Adopt {
 		return a.set.Conflicts(a.fresh).Err()
@@ -99,8 +99,8 @@ func (r *result) noteChange(label string, exists, same bool) {
 	}
 }
 
-// noteUnopened notes a record that stays as it is because it cannot be opened. It returns all
-// other errors.
+// noteUnopened notes a record that is kept because it cannot be opened. It returns other errors
+// unchanged.
 func (r *result) noteUnopened(label string, err error) error {
 	if !errors.Is(err, relay.ErrUnopened) {
 		return err
@@ -109,8 +109,8 @@ func (r *result) noteUnopened(label string, err error) error {
 	return nil
 }
 
-// differing returns the fields in which a stored record differs from the declared one. path is that
-// of the record.
+// differing returns the fields in which a stored record differs from the declared one. path is the
+// path of the record.
 func differing[T any](path string, stored, declared T) (fields []document.Drift) {
 	storedFields, declaredFields := reflect.ValueOf(stored), reflect.ValueOf(declared)
 	for i := range storedFields.NumField() {
@@ -129,8 +129,8 @@ func (r *result) put(label string, exists, same bool, save func() error) error {
 	return r.write(save)
 }
 
-// putAll puts the records of a kind that only inventories change. oldRecords are those that an
-// earlier inventory declared.
+// putAll saves records that only inventories change. kind is the prefix of their labels, and
+// oldRecords are the records that earlier inventories declared.
 func putAll[T comparable](r *result, kind string, records, oldRecords []T, id func(T) string, save func(T) error) error {
 	for _, record := range records {
 		have := find(oldRecords, func(b T) bool { return id(b) == id(record) })
@@ -157,7 +157,7 @@ func (r *result) write(save func() error) error {
 	return save()
 }
 
-// catalogue applies the records that belong to no account.
+// catalogue applies the records that do not belong to an account.
 func (a *apply) catalogue(ctx context.Context) error {
 	err := putAll(&a.result, "sensor type ", a.fresh.SensorTypes, a.old.SensorTypes,
 		func(t document.SensorType) string { return t.ID },
@@ -173,7 +173,7 @@ func (a *apply) catalogue(ctx context.Context) error {
 // errRaced means that another gateway applied an inventory at the same time.
 var errRaced = errors.New("inventory: not saved")
 
-// identities refuses an id or a name that another account has, before the first write.
+// identities refuses an id or a name of another account before the first write.
 func (a *apply) identities(ctx context.Context) error {
 	stored, err := a.Accounts.Accounts(ctx)
 	if err != nil {

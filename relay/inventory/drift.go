@@ -24,9 +24,9 @@ const (
 	auditLead = time.Minute
 )
 
-// Drift returns the fields that differ from their declared values, and the records that the API has
-// deleted and the next apply creates again, named as by document.Thing. An empty name means all
-// documents. Drift returns a NotFound error for an unknown name.
+// Drift returns the fields that differ from their declared values, and the names (see
+// document.Thing) of the records that the API has deleted and the next apply creates again. An
+// empty name means all documents. Drift returns a NotFound error for an unknown name.
 func (s *Service) Drift(ctx context.Context, name string) (fields []document.Drift, missing []string, err error) {
 	stored, err := s.loadSet(ctx)
 	if err != nil {
@@ -49,9 +49,9 @@ func (s *Service) Drift(ctx context.Context, name string) (fields []document.Dri
 	return fields, missing, nil
 }
 
-// driftOf makes a dry run of a stored document, whose result has the changed records as kept or
-// added. It excludes applies, whose unfinished changes would look like drift, but only for one
-// document, so that an apply need not wait for all of them.
+// driftOf returns the result of a dry run of a stored document, which has the differences as drift
+// and the missing records as added. It excludes applies, because their unfinished changes would
+// look like drift, but only for one document at a time, so that an apply does not wait for all.
 func (s *Service) driftOf(ctx context.Context, name string) (document.Applied, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *Service) driftOf(ctx context.Context, name string) (document.Applied, e
 	return a.done, err
 }
 
-// resetAccounts returns the names of accounts that refs has by name or id. It returns an Invalid
+// resetAccounts returns the names of the accounts that refs lists by name or id. It returns an Invalid
 // error if the document does not declare one of them.
 func (s *Service) resetAccounts(ctx context.Context, refs []string, fresh document.Document) (names []string, err error) {
 	for _, ref := range refs {
@@ -88,17 +88,17 @@ func (s *Service) resetAccounts(ctx context.Context, refs []string, fresh docume
 }
 
 // resets reports whether the apply sets the fields of a kind to their declared values.
-func (a *accountApply) resets(word string) bool {
-	if !slices.Contains(a.mode.Reset, word) {
+func (a *accountApply) resets(kind string) bool {
+	if !slices.Contains(a.mode.Reset, kind) {
 		return false
 	}
 	names := a.mode.ResetAccounts
 	return len(names) == 0 || slices.Contains(names, a.want.Name)
 }
 
-// noteDrift notes a field that keeps its present value, with the user who changed it. The user is
-// that of the newest audit entry about the target whose operation contains one of the words. The
-// audit log does not have changes by the account itself.
+// noteDrift notes a field that keeps its present value, with the user who changed it: the actor of
+// the newest audit entry with the target and one of operationWords in its operation. The audit log
+// does not contain changes by the account itself.
 func (a *accountApply) noteDrift(ctx context.Context, d document.Drift, target string, operationWords ...string) error {
 	if a.changes == nil && target != "" {
 		entries, _, err := a.Audit.List(ctx, audit.Filter{Account: a.id, Outcome: audit.Done, Limit: maxAudited})
@@ -143,7 +143,7 @@ func (a *accountApply) decoder(ctx context.Context, want document.Decoder) error
 	oldSensors := oldDecoder.Sensors
 	change := func(stored *iot.Decoder) error {
 		sensors := joined(stored.Sensors, target.Sensors, oldSensors)
-		bare := *stored // without its sensors
+		bare := *stored // loses its sensors below
 		bare.Sensors, oldDecoder.Sensors = nil, nil
 		if declared != nil && reflect.DeepEqual(bare, oldDecoder) {
 			*stored = target
@@ -196,7 +196,7 @@ func (a *accountApply) rule(ctx context.Context, want document.Rule) error {
 	if err != nil {
 		return err
 	}
-	var declared *rule.Rule // by the last inventory
+	var declared *rule.Rule // the rule as the last inventory declared it
 	if oldRule := find(a.oldAccount.Rules, func(d document.Rule) bool { return d.ID == want.ID }); oldRule != nil && !a.resets("rules") {
 		r, err := ruleOf(*oldRule)
 		if err != nil {
@@ -251,8 +251,8 @@ func (a *accountApply) noteRuleDrift(ctx context.Context, stored *rule.Rule, tar
 	return nil
 }
 
-// relay saves a relay. An existing relay keeps its action and filter, which REST can change, unless
-// relays are reset.
+// relay saves a relay. Unless relays are reset, an existing relay keeps its action and filter, which
+// REST can change.
 func (a *accountApply) relay(ctx context.Context, want inbound.Relay) error {
 	merge := func(stored inbound.Relay) inbound.Relay {
 		merged := want
@@ -297,8 +297,8 @@ func (a *accountApply) noteRelayDrift(ctx context.Context, stored, want inbound.
 	return nil
 }
 
-// joined returns the stored mappings with the declared ones added or replaced. Mappings that an
-// earlier inventory declared stay as they are stored.
+// joined returns the stored mappings after adding or replacing the declared ones. Mappings that an
+// earlier inventory declared keep their stored values.
 func joined(stored, declared, oldMappings []iot.Mapping) []iot.Mapping {
 	mappings := slices.Clone(stored)
 	for _, m := range declared {

@@ -22,14 +22,14 @@ type View struct {
 	// decoders, rules, relays and locations that REST created in the document's accounts. An
 	// apply of such a document at the same gateway changes no record.
 	Present bool
-	// Secrets returns secrets in place of masks, so that another gateway can apply the document.
+	// Secrets returns secrets instead of masks, so that another gateway can apply the document.
 	// Tokens and passwords are hashes. With Present, the document also has the tokens that the
 	// admin API created.
 	Secrets bool
 }
 
-// Document returns the document with a name. An empty name selects the only document. Document returns
-// an Invalid error if there are several, and a NotFound error for an unknown name.
+// Document returns the document with a name. An empty name selects the only document; if there are
+// several, Document returns an Invalid error. It returns a NotFound error for an unknown name.
 func (s *Service) Document(ctx context.Context, name string, v View) (document.Document, error) {
 	stored, err := s.loadSet(ctx)
 	if err != nil {
@@ -59,8 +59,8 @@ func (s *Service) Document(ctx context.Context, name string, v View) (document.D
 	return document.Mask(part), nil
 }
 
-// Owner returns the name of the document that declares a record other than a SIM; empty if none does.
-// thing is the name of the record as by document.Thing.
+// Owner returns the name of the document that declares a record other than a SIM; empty if there is
+// none. thing is the name of the record, see document.Thing.
 func (s *Service) Owner(ctx context.Context, thing string) (string, error) {
 	stored, err := s.loadSet(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Service) Owner(ctx context.Context, thing string) (string, error) {
 	return owners(stored.set)[thing], nil
 }
 
-// owners returns the names of the documents that declare records, by the name of the record.
+// owners returns the names of the declaring documents by the name of the record.
 func owners(set document.Set) map[string]string {
 	result := make(map[string]string)
 	for _, part := range set.Parts() {
@@ -80,7 +80,7 @@ func owners(set document.Set) map[string]string {
 	return result
 }
 
-// present replaces the declared records by the stored ones.
+// present replaces the declared records with the stored ones.
 func (s *Service) present(ctx context.Context, set document.Set, part *document.Document, secrets bool) error {
 	owners, accounts := owners(set), set.Owners()
 	for i := range part.Accounts {
@@ -108,7 +108,7 @@ func (s *Service) present(ctx context.Context, set document.Set, part *document.
 	return nil
 }
 
-// presenter replaces the declared records of an account by the stored ones.
+// presenter replaces the declared records of an account with the stored ones.
 type presenter struct {
 	*Service
 	acct    relay.AccountID
@@ -117,7 +117,7 @@ type presenter struct {
 }
 
 // settings sets the settings of an account. Without secrets, it omits webhook secrets that the API
-// has set: an apply could not replace their masks, and keeps omitted ones.
+// has set, because an apply cannot replace their masks but keeps omitted secrets.
 func (p presenter) settings(ctx context.Context, rec account.Account, a *document.Account) error {
 	balance, err := p.Credit.Balance(ctx, rec.ID)
 	if err != nil {
@@ -147,7 +147,7 @@ func (p presenter) settings(ctx context.Context, rec account.Account, a *documen
 	return err
 }
 
-// relays omits deleted relays and adds those that REST created.
+// relays omits deleted relays and adds relays that REST created.
 func (p presenter) relays(ctx context.Context, a *document.Account) error {
 	a.Relays = document.Relays{}
 	for _, kind := range []inbound.Kind{inbound.Geographic, inbound.VirtualNumber} {
@@ -175,7 +175,7 @@ func (p presenter) relays(ctx context.Context, a *document.Account) error {
 	return nil
 }
 
-// locations omits deleted locations and adds those that REST created.
+// locations omits deleted locations and adds locations that REST created.
 func (p presenter) locations(ctx context.Context, a *document.Account) error {
 	stored, err := p.Devices.Locations(ctx, p.acct)
 	a.Locations = nil
@@ -206,7 +206,7 @@ func (p presenter) sims(ctx context.Context, a *document.Account) error {
 	return nil
 }
 
-// decoders omits deleted decoders and adds those that REST created.
+// decoders omits deleted decoders and adds decoders that REST created.
 func (p presenter) decoders(ctx context.Context, a *document.Account) error {
 	stored, err := p.Devices.Decoders(ctx, p.acct)
 	a.Decoders = nil
@@ -218,7 +218,7 @@ func (p presenter) decoders(ctx context.Context, a *document.Account) error {
 	return err
 }
 
-// rules omits deleted rules and adds those that REST created.
+// rules omits deleted rules and adds rules that REST created.
 func (p presenter) rules(ctx context.Context, a *document.Account) error {
 	stored, err := p.Rules.Rules(ctx, p.acct)
 	a.Rules = nil

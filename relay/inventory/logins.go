@@ -8,12 +8,12 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// logins saves the logins of the SOAP interface. It deletes the old usernames of accounts first,
-// because another account may have one of them now. It replaces the passwords in the document
-// by their stored form.
+// logins saves the logins of the SOAP interface. It first deletes the old usernames of accounts,
+// because another account may now have one of them. It replaces the passwords in the document
+// with their stored form.
 func (a *apply) logins(ctx context.Context) error {
 	for _, want := range a.fresh.Accounts {
-		oldSOAP := a.before(want).SOAP
+		oldSOAP := a.declaredAccount(want).SOAP
 		if want.SOAP == nil || oldSOAP == nil || oldSOAP.Username == want.SOAP.Username {
 			continue
 		}
@@ -33,7 +33,7 @@ func (a *apply) login(ctx context.Context, want *document.Account) error {
 	if want.SOAP == nil {
 		return nil
 	}
-	oldSOAP := a.before(*want).SOAP
+	oldSOAP := a.declaredAccount(*want).SOAP
 	stored, err := storedPassword(want.SOAP, oldSOAP)
 	if err != nil {
 		return err

@@ -11,16 +11,16 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// planPrune sets gone: the records that the document declared before and omits now, without those
-// that other documents use. It refuses a prune of more records than usual, unless the mode
-// allows it.
+// planPrune sets gone to the records that the document declared before and omits now, except
+// records that other documents use. planPrune refuses a prune of more records than usual unless
+// the mode allows it.
 func (a *apply) planPrune(context.Context) error {
 	if !a.mode.Prune {
 		return nil
 	}
-	own := a.set.Part(a.fresh.Owner())
-	a.gone = a.withoutUsed(document.Omitted(own, a.fresh))
-	removals, summary := removalsToAllow(document.Things(own), document.Things(a.gone))
+	declared := a.set.Part(a.fresh.Owner())
+	a.gone = a.withoutUsed(document.Omitted(declared, a.fresh))
+	removals, summary := removalsToAllow(document.Things(declared), document.Things(a.gone))
 	a.done.AllowRemovals = removals
 	if removals <= a.mode.AllowRemovals || a.mode.DryRun {
 		return nil
@@ -61,9 +61,9 @@ func removalsToAllow(owned, gone []document.Thing) (removals int, summary string
 
 // withoutUsed returns gone without the records that other documents use.
 func (a *apply) withoutUsed(gone document.Document) document.Document {
-	lost := make(map[string]int, len(gone.Accounts))
+	accountIndex := make(map[string]int, len(gone.Accounts))
 	for i, account := range gone.Accounts {
-		lost[account.Name] = i
+		accountIndex[account.Name] = i
 	}
 	for _, part := range a.set.Less(a.fresh.Owner()).Parts() {
 		for _, acct := range part.Accounts {
@@ -72,7 +72,7 @@ func (a *apply) withoutUsed(gone document.Document) document.Document {
 					return slices.ContainsFunc(d.Sensors, func(m document.Mapping) bool { return m.SensorTypeID == t.ID })
 				}))
 			})
-			if i, ok := lost[acct.Name]; ok {
+			if i, ok := accountIndex[acct.Name]; ok {
 				gone.Accounts[i].SIMs = slices.DeleteFunc(gone.Accounts[i].SIMs, func(s document.SIM) bool {
 					return a.noteUsed("account "+acct.Name+": SIM "+s.ICCID, part, acct, "geo relay", slices.IndexFunc(acct.Relays.Geo, func(r document.GeoRelay) bool { return r.ICCID == s.ICCID }))
 				})
@@ -82,8 +82,8 @@ func (a *apply) withoutUsed(gone document.Document) document.Document {
 	return gone
 }
 
-// noteUsed notes that a record is kept because another document uses it, and reports whether one
-// does. index is the position of the record that uses it; negative if there is none.
+// noteUsed notes that a record is kept if a record of another document uses it, and reports
+// whether this is the case. index is the position of the using record; negative if there is none.
 func (a *apply) noteUsed(label string, part document.Document, acct document.Account, kind string, index int) bool {
 	if index >= 0 {
 		a.done.Kept = append(a.done.Kept, fmt.Sprintf("%s: a %s of account %s in the document %q uses it", label, kind, acct.Name, part.Owner()))
@@ -91,19 +91,19 @@ func (a *apply) noteUsed(label string, part document.Document, acct document.Acc
 	return index >= 0
 }
 
-// prune removes the records of gone. Accounts stay, because they may have messages, history or
-// credit. Without their tokens they cannot be used.
+// prune removes the records of gone. It keeps accounts, because they may have messages, history or
+// credit. An account without tokens cannot be used.
 func (a *apply) prune(ctx context.Context) error {
 	if !a.mode.Prune {
 		return nil
 	}
-	own := a.set.Part(a.fresh.Owner())
-	a.setCurrent(a.set.With(document.Prune(own, a.gone, a.fresh)))
+	declared := a.set.Part(a.fresh.Owner())
+	a.setCurrent(a.set.With(document.Prune(declared, a.gone, a.fresh)))
 	owners, named := a.set.Owners(), document.IndexOf(a.fresh.Accounts)
-	for _, lost := range a.gone.Accounts {
-		undeclared := named.Find(lost) < 0 && owners.Of(lost) == ""
-		if err := a.pruneAccount(ctx, lost, undeclared); err != nil {
-			return fmt.Errorf("inventory: prune account %s: %w", lost.Name, err)
+	for _, omitted := range a.gone.Accounts {
+		undeclared := named.Find(omitted) < 0 && owners.Of(omitted) == ""
+		if err := a.pruneAccount(ctx, omitted, undeclared); err != nil {
+			return fmt.Errorf("inventory: prune account %s: %w", omitted.Name, err)
 		}
 	}
 	var removals []removal
@@ -122,7 +122,7 @@ type removal struct {
 	remove func() error
 }
 
-// removeAll removes records and notes them. path is the prefix of their names.
+// removeAll removes records and notes them. path is the prefix of their labels.
 func (a *apply) removeAll(path string, removals []removal) error {
 	for _, r := range removals {
 		if err := a.noteRemoved(path+r.label, a.write(r.remove)); err != nil {
@@ -132,61 +132,61 @@ func (a *apply) removeAll(path string, removals []removal) error {
 	return nil
 }
 
-// pruneAccount removes the records of lost from an account. undeclared means that no document
+// pruneAccount removes the omitted records of an account. undeclared means that no document
 // declares the account any more.
-func (a *apply) pruneAccount(ctx context.Context, lost document.Account, undeclared bool) error {
-	rec, err := a.Accounts.AccountByName(ctx, lost.Name)
+func (a *apply) pruneAccount(ctx context.Context, omitted document.Account, undeclared bool) error {
+	rec, err := a.Accounts.AccountByName(ctx, omitted.Name)
 	if err != nil {
 		return ignoreMissing(err)
 	}
-	path := "account " + lost.Name + ": "
+	path := "account " + omitted.Name + ": "
 	var removals []removal
-	for i, t := range tokensOf(rec.ID, lost) {
-		removals = append(removals, removal{"token " + lost.Tokens[i].Label(), func() error { return a.Accounts.DeleteToken(ctx, t) }})
+	for i, t := range tokensOf(rec.ID, omitted) {
+		removals = append(removals, removal{"token " + omitted.Tokens[i].Label(), func() error { return a.Accounts.DeleteToken(ctx, t) }})
 	}
-	if lost.SOAP != nil {
-		removals = append(removals, removal{"SOAP username " + lost.SOAP.Username, func() error { return a.Accounts.DeleteLogin(ctx, lost.SOAP.Username) }})
+	if omitted.SOAP != nil {
+		removals = append(removals, removal{"SOAP username " + omitted.SOAP.Username, func() error { return a.Accounts.DeleteLogin(ctx, omitted.SOAP.Username) }})
 	}
-	for _, r := range relaysOf(lost) {
+	for _, r := range relaysOf(omitted) {
 		removals = append(removals, removal{r.String(), func() error { return a.Relays.Delete(ctx, rec.ID, r.Kind, r.ID) }})
 	}
-	for _, r := range lost.Rules {
+	for _, r := range omitted.Rules {
 		removals = append(removals, removal{"rule " + r.ID, func() error { return a.Rules.Delete(ctx, rec.ID, r.ID) }})
 	}
-	for _, d := range lost.Decoders {
+	for _, d := range omitted.Decoders {
 		removals = append(removals, removal{"decoder " + d.ID, func() error { return a.Devices.DeleteDecoder(ctx, rec.ID, d.ID) }})
 	}
-	for _, s := range lost.SIMs {
+	for _, s := range omitted.SIMs {
 		removals = append(removals, removal{"SIM " + s.ICCID, func() error { return a.SIMs.Delete(ctx, rec.ID, sim.ICCID(s.ICCID)) }})
 	}
-	for _, l := range lost.Locations {
+	for _, l := range omitted.Locations {
 		removals = append(removals, removal{"location " + l.ID, func() error { return a.Devices.DeleteLocation(ctx, rec.ID, l.ID) }})
 	}
-	for _, t := range lost.SIP.Trunks {
-		removals = append(removals, removal{"trunk " + t.Label(), func() error { return a.Trunks.PutTrunks(ctx, rec.ID, trunksOf(a.before(lost))) }})
+	for _, t := range omitted.SIP.Trunks {
+		removals = append(removals, removal{"trunk " + t.Label(), func() error { return a.Trunks.PutTrunks(ctx, rec.ID, trunksOf(a.declaredAccount(omitted))) }})
 	}
 	if err := a.removeAll(path, removals); err != nil {
 		return err
 	}
-	for _, l := range lost.Ledgers {
+	for _, l := range omitted.Ledgers {
 		if err := a.pruneLedger(ctx, rec.ID, path, l.ID); err != nil {
 			return err
 		}
 	}
 	if undeclared {
-		a.done.Kept = append(a.done.Kept, "account "+lost.Name+": it may hold messages, history or credit")
+		a.done.Kept = append(a.done.Kept, "account "+omitted.Name+": it may hold messages, history or credit")
 	}
 	return nil
 }
 
-// pruneLedger removes a ledger that has no history.
+// pruneLedger removes a ledger unless it has a history.
 func (a *apply) pruneLedger(ctx context.Context, acct relay.AccountID, path, id string) error {
 	remove := func() error { return a.Ledgers.Delete(ctx, acct, id) }
 	if a.mode.DryRun {
 		remove = func() error {
 			log, err := a.Ledgers.Log(ctx, acct, id)
 			if err == nil && log.Entries > 0 {
-				err = relay.Errorf(relay.KindConflict, "ledger %s: it has a history", id) // as its deletion does
+				err = relay.Errorf(relay.KindConflict, "ledger %s: it has a history", id) // like Ledgers.Delete
 			}
 			return err
 		}

@@ -86,7 +86,7 @@ func decoderOf(d document.Decoder) iot.Decoder {
 	return decoder
 }
 
-// ruleOf returns a declared rule. It returns an Invalid error, by field, for an invalid repeat.
+// ruleOf returns a declared rule. It returns an Invalid error for an invalid repeat.
 func ruleOf(d document.Rule) (rule.Rule, error) {
 	r := rule.Rule{
 		ID: d.ID, Name: d.Name, Enabled: d.Enabled == nil || *d.Enabled, On: rule.Trigger(d.On), Devices: rule.Devices(d.Devices),
@@ -101,7 +101,7 @@ func ruleOf(d document.Rule) (rule.Rule, error) {
 	return r, err
 }
 
-// CheckRule returns the mistakes in a declared rule, by field.
+// CheckRule returns the mistakes of a declared rule by field.
 func CheckRule(d document.Rule) map[string][]string {
 	r, err := ruleOf(d)
 	if err == nil {

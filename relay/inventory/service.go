@@ -29,7 +29,7 @@ type SIMs interface {
 	Delete(ctx context.Context, acct relay.AccountID, iccid sim.ICCID) error
 }
 
-// Deps has the stores to which an inventory is applied, and checks of its fields.
+// Deps are the dependencies of a Service: stores, and checks of document fields.
 type Deps struct {
 	Store    *Store
 	Accounts *account.Store
@@ -71,8 +71,8 @@ func New(d Deps) *Service { return &Service{Deps: d} }
 // Apply reads a document and applies it. It returns document.Mistakes, without a change, if the
 // document is invalid.
 //
-// If another gateway applies a document at the same time, Apply applies this one again after the
-// other, so that the stored set has the records of both.
+// If another gateway applies a document at the same time, Apply starts again, so that the stored
+// set has the records of both.
 func (s *Service) Apply(ctx context.Context, data []byte, m document.Mode) (done document.Applied, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,8 +107,8 @@ func (s *Service) apply(ctx context.Context, data []byte, m document.Mode) (docu
 	return a.done, nil
 }
 
-// parse checks a document against the stored set, to which it adds the SIMs that the document
-// concerns.
+// parse checks a document against the stored set. It adds the SIMs that the document concerns to
+// the set.
 func (s *Service) parse(ctx context.Context, data []byte, stored *storedSet, m document.Mode) (*document.Document, error) {
 	o := document.Options{
 		Load: func(d document.Document) (document.Set, error) {
@@ -130,7 +130,7 @@ func (s *Service) parse(ctx context.Context, data []byte, stored *storedSet, m d
 	return Parse(data, o)
 }
 
-// Parse reads a document and checks it, also with the rules of other domains. The options have the
+// Parse reads a document and checks it, including the rules of other domains. The options have the
 // checks that depend on the gateway.
 func Parse(data []byte, o document.Options) (*document.Document, error) {
 	o.CheckFilter, o.CheckEndpoint, o.CheckRule = inbound.CheckFilter, inbound.CheckEndpoint, CheckRule
@@ -141,7 +141,7 @@ func Parse(data []byte, o document.Options) (*document.Document, error) {
 	return d, checkActions(d)
 }
 
-// checkActions checks the actions of relays with the rules of REST.
+// checkActions checks the actions of relays by the rules of the REST API.
 func checkActions(d *document.Document) error {
 	var mistakes document.Mistakes
 	for i, a := range d.Accounts {

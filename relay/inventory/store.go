@@ -10,8 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Store stores the merged inventory, and its SIMs in rows of their own. It is safe for
-// concurrent use.
+// Store stores the merged inventory, and its SIMs in separate rows. It is safe for concurrent use.
 type Store struct{ db *db.DB }
 
 // NewStore returns the store of the inventory.
@@ -57,13 +56,13 @@ func (s *Store) load(ctx context.Context) (stored, document []byte, err error) {
 	return r.stored, r.document, err
 }
 
-// sealedInventory returns the sealed column of the inventory, which belongs to no account.
+// sealedInventory returns the sealed column of the inventory, which does not belong to an account.
 func sealedInventory(document any) any { return db.Sealed(document, "inventory", 0) }
 
 // Put saves the merged inventory and changes of its SIMs. base is the inventory from which document
-// was made, empty for none. Put returns a Conflict error if another gateway has replaced base. It
-// does nothing if document is stored already, so that a change whose answer was lost can be
-// repeated.
+// was derived; empty for none. Put returns a Conflict error if another gateway has replaced base.
+// It does nothing if document is already stored, so that a caller can repeat it after a lost
+// response.
 func (s *Store) Put(ctx context.Context, base, document []byte, sims SIMChanges) error {
 	const (
 		insert = `
@@ -87,7 +86,7 @@ func (s *Store) Put(ctx context.Context, base, document []byte, sims SIMChanges)
 			    document = excluded.document,
 			    doc = excluded.doc`
 	)
-	replaced := relay.Errorf(relay.KindConflict, "inventory: another gateway applied one meanwhile")
+	replaced := relay.Errorf(relay.KindConflict, "inventory: another gateway has replaced it since it was read")
 	stored, current, err := s.load(ctx)
 	if err != nil {
 		return err
@@ -128,7 +127,7 @@ func (s *Store) SIMs(ctx context.Context, selection SIMSelection) ([]SIMRow, err
 	var rows []SIMRow
 	for condition, values := range map[string][]string{
 		"WHERE iccid IN (SELECT value FROM batch)": selection.ICCIDs,
-		// The indexes of IMSI and MSISDN have the condition that they are not empty.
+		// The partial indexes of IMSI and MSISDN exclude empty values.
 		"WHERE imsi IN (SELECT value FROM batch) AND imsi <> ''":     selection.IMSIs,
 		"WHERE msisdn IN (SELECT value FROM batch) AND msisdn <> ''": selection.MSISDNs,
 		"WHERE document IN (SELECT value FROM batch)":                selection.Documents,

@@ -12,8 +12,8 @@ import (
 	document "github.com/penstock/penstock/config/inventory"
 )
 
-// storedSet has the records of earlier inventories as they are stored. SIMs are stored in rows of
-// their own, because there may be a million of them; the set has those that an apply concerns.
+// storedSet has the stored records of earlier inventories. SIMs are stored in separate rows,
+// because there may be a million of them; the set has only the SIMs that an apply concerns.
 type storedSet struct {
 	data []byte // JSON without SIMs; nil if no inventory was ever applied
 	set  document.Set
@@ -44,7 +44,7 @@ func (s *Service) loadSIMs(ctx context.Context, stored *storedSet, selection SIM
 	if err != nil {
 		return err
 	}
-	// A SIM that cannot be opened stays as it is until it is declared again.
+	// A SIM that cannot be opened is kept until it is declared again.
 	rows = slices.DeleteFunc(rows, func(row SIMRow) bool { return row.Unopened })
 	stored.sims = make(map[simKey]SIMRow, len(rows))
 	sims := make([]document.DeclaredSIM, len(rows))
@@ -59,9 +59,9 @@ func (s *Service) loadSIMs(ctx context.Context, stored *storedSet, selection SIM
 	return nil
 }
 
-// concernedSIMs selects the SIMs that an apply of a document may compare or change: those that it
-// names or whose numbers it has, with a prune all SIMs that it declared before, and with Adopt
-// all SIMs of its accounts.
+// concernedSIMs selects the SIMs that an apply of a document may compare or change: the SIMs with
+// an ICCID or number of the document, with Prune all SIMs that the document declared before, and
+// with Adopt all SIMs of its accounts.
 func concernedSIMs(fresh document.Document, m document.Mode) SIMSelection {
 	keys := fresh.SIMKeys()
 	selection := SIMSelection{ICCIDs: keys.ICCIDs, IMSIs: keys.IMSIs, MSISDNs: keys.MSISDNs}
@@ -85,7 +85,7 @@ func (s *Service) saveSet(ctx context.Context, stored storedSet, set document.Se
 	}
 	unchanged, err := json.Marshal(bare)
 	if err == nil && bytes.Equal(unchanged, stored.data) && len(changes.Put)+len(changes.Delete) == 0 {
-		return s.Store.Put(ctx, stored.data, unchanged, changes) // the revision stays
+		return s.Store.Put(ctx, stored.data, unchanged, changes) // keep the revision
 	}
 	bare.Revision = rand.Text()
 	fresh, err2 := json.Marshal(bare)
@@ -95,9 +95,9 @@ func (s *Service) saveSet(ctx context.Context, stored storedSet, set document.Se
 	return s.Store.Put(ctx, stored.data, fresh, changes)
 }
 
-// changes compares SIMs with the stored ones.
+// changes returns the changes that make the stored SIMs equal to sims.
 func (s storedSet) changes(sims []document.DeclaredSIM) (c SIMChanges, err error) {
-	stays := make(map[simKey]bool, len(sims))
+	declaredKeys := make(map[simKey]bool, len(sims))
 	for _, declaredSIM := range sims {
 		declared, err := json.Marshal(declaredSIM.SIM)
 		if err != nil {
@@ -106,13 +106,13 @@ func (s storedSet) changes(sims []document.DeclaredSIM) (c SIMChanges, err error
 		row := SIMRow{
 			ICCID: declaredSIM.ICCID, IMSI: declaredSIM.IMSI, MSISDN: declaredSIM.MSISDN, Document: declaredSIM.Document, Account: declaredSIM.Account, Declared: string(declared),
 		}
-		if s.sims[keyOf(declaredSIM)] != row && !stays[keyOf(declaredSIM)] {
+		if s.sims[keyOf(declaredSIM)] != row && !declaredKeys[keyOf(declaredSIM)] {
 			c.Put = append(c.Put, row)
 		}
-		stays[keyOf(declaredSIM)] = true
+		declaredKeys[keyOf(declaredSIM)] = true
 	}
 	for key, simRow := range s.sims {
-		if !stays[key] {
+		if !declaredKeys[key] {
 			c.Delete = append(c.Delete, simRow)
 		}
 	}

@@ -38,7 +38,7 @@ func (s *Service) Tokens(ctx context.Context, acct relay.AccountID) ([]account.D
 }
 
 // AddToken creates a token for an account and returns its text, which is not stored. It returns an
-// Invalid error, by field, and a Conflict error if another token has the source.
+// Invalid error with the invalid fields, or a Conflict error if another token has the source.
 func (s *Service) AddToken(ctx context.Context, acct relay.AccountID, scopes []string, source, secret string) (text string, token account.Token, err error) {
 	text = rand.Text()
 	declared := document.Token{Token: text, Scopes: scopes, Source: source, Secret: secret}
@@ -54,8 +54,8 @@ func (s *Service) AddToken(ctx context.Context, acct relay.AccountID, scopes []s
 	return text, token, s.Accounts.AddToken(ctx, token)
 }
 
-// RevokeToken revokes the token with an id, see Revoke. It returns the revoked token, and a NotFound
-// error if there is none.
+// RevokeToken revokes the token with an id, see Revoke. RevokeToken returns the revoked token, or
+// a NotFound error if there is no such token.
 func (s *Service) RevokeToken(ctx context.Context, id string) (account.DeclaredToken, error) {
 	declaredTokens, err := s.Tokens(ctx, 0)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Service) RevokeToken(ctx context.Context, id string) (account.DeclaredT
 	return declaredTokens[i], s.revoke(ctx, declaredTokens[i].Token)
 }
 
-// GeneratedLogin is a SOAP login whose password is a token of its account, as that of the demo.
+// GeneratedLogin is a SOAP login with a token of its account as the password, like the demo login.
 type GeneratedLogin struct {
 	Document  string // name of the document that declares it
 	Account   string
@@ -98,8 +98,9 @@ func (s *Service) GeneratedLogin(ctx context.Context) (login GeneratedLogin, fou
 	return login, false, nil
 }
 
-// Revoke deletes the token with a hash, also from the stored inventories, so that no later apply
-// creates it again. It also deletes a SOAP login whose password is the token.
+// Revoke deletes the token with a hash from the store and from the stored inventories, so that no
+// later apply creates the token again. Revoke also deletes a SOAP login with the token as its
+// password.
 func (s *Service) Revoke(ctx context.Context, hash string) error {
 	return s.revoke(ctx, account.Token{Hash: hash})
 }
@@ -125,7 +126,7 @@ func (s *Service) revoke(ctx context.Context, t account.Token) error {
 	})
 }
 
-// redeclare changes the accounts of all stored documents.
+// redeclare calls change with the accounts of all stored documents and saves the documents.
 func (s *Service) redeclare(ctx context.Context, change func(*document.Account) error) error {
 	stored, err := s.loadSet(ctx)
 	if err != nil || stored.data == nil {
