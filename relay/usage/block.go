@@ -61,7 +61,8 @@ func (m *Meter) EnforceSIMs(ctx context.Context, acct relay.AccountID, iccids []
 	return m.submit(ctx, acct, relay.NewUUID(m.deps.Now()), b, scanLife)
 }
 
-// EnforcePool does the same for all SIMs of a pool whose limit has changed.
+// EnforcePool is EnforceSIMs for all SIMs of a pool. Callers use it after a change of the pool's
+// limit.
 func (m *Meter) EnforcePool(ctx context.Context, acct relay.AccountID, pool string) error {
 	over, err := m.poolOver(ctx, acct, pool)
 	if err != nil || !over {
@@ -154,7 +155,7 @@ func (m *Meter) poolOver(ctx context.Context, acct relay.AccountID, id string) (
 	return err == nil && totals[0].Bytes >= limitBytes, err
 }
 
-// pool loads a pool; a deleted one has no limit.
+// pool loads a pool; a deleted pool has no limit.
 func (m *Meter) pool(ctx context.Context, acct relay.AccountID, id string) (sim.Pool, error) {
 	pool, err := m.deps.Pools.Get(ctx, acct, id)
 	if relay.KindOf(err) == relay.KindNotFound {
@@ -189,11 +190,11 @@ func (m *Meter) overLimit(ctx context.Context, acct relay.AccountID, iccids []si
 			return nil, err
 		}
 		for _, iccid := range chunk {
-			sim, found := sims[iccid]
-			if !found || !sim.InService() {
+			card, found := sims[iccid]
+			if !found || !card.InService() {
 				continue
 			}
-			for _, s := range []Subject{m.current(OfSIM, string(iccid)), m.current(OfPool, sim.Pool)} {
+			for _, s := range []Subject{m.current(OfSIM, string(iccid)), m.current(OfPool, card.Pool)} {
 				if limit, ok := reached[s]; ok {
 					overruns = append(overruns, overrun{iccid, s, limit})
 					break
@@ -207,16 +208,16 @@ func (m *Meter) overLimit(ctx context.Context, acct relay.AccountID, iccids []si
 // reached returns the blocking limits that SIMs in service and their pools have reached, in bytes.
 func (m *Meter) reached(ctx context.Context, acct relay.AccountID, sims map[sim.ICCID]sim.SIM) (map[Subject]int64, error) {
 	limits := make(map[Subject]sim.Limit)
-	for iccid, sim := range sims {
-		if !sim.InService() {
+	for iccid, card := range sims {
+		if !card.InService() {
 			continue
 		}
-		limits[m.current(OfSIM, string(iccid))] = sim.Limit
-		s := m.current(OfPool, sim.Pool)
-		if _, known := limits[s]; known || sim.Pool == "" {
+		limits[m.current(OfSIM, string(iccid))] = card.Limit
+		s := m.current(OfPool, card.Pool)
+		if _, known := limits[s]; known || card.Pool == "" {
 			continue
 		}
-		pool, err := m.pool(ctx, acct, sim.Pool)
+		pool, err := m.pool(ctx, acct, card.Pool)
 		if err != nil {
 			return nil, err
 		}

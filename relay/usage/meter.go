@@ -85,7 +85,7 @@ func (m *Meter) findSIMs(ctx context.Context, records []Record) (map[relay.Accou
 }
 
 // enforce applies the limits of counted records. It includes records that an earlier call has
-// counted, because a process may have stopped before it applied the limits. Each notification is
+// counted, because a process may have stopped before applying the limits. Each notification is
 // sent once. A blocking limit is enforced for the current month only: late records of the last
 // month must not suspend a SIM now.
 func (m *Meter) enforce(ctx context.Context, records []Record, sims map[relay.AccountID]map[sim.ICCID]sim.SIM) error {

@@ -58,9 +58,9 @@ type Suspender interface {
 	Suspend(ctx context.Context, acct relay.AccountID, iccid sim.ICCID) error
 }
 
-// Files makes files and keeps them for a time.
+// Files creates files and stores them for a limited time.
 type Files interface {
-	// Make makes a file with the content that fill writes, and returns the number of records
+	// Make creates a file with the content that fill writes, and returns the number of records
 	// that fill returns. If ctx ends first, the work continues, and the error is
 	// relay.KindUnavailable.
 	Make(ctx context.Context, name string, fill func(ctx context.Context, writer io.Writer) (int64, error)) (int64, error)

@@ -88,8 +88,8 @@ func (s *Store) Any(ctx context.Context, acct relay.AccountID, span Span, subscr
 	return len(found) > 0, err
 }
 
-// Read returns up to limit records in a period, in the order of their starts, after a cursor. If
-// iccid is not empty, it returns only records of that SIM.
+// Read returns up to limit records of a period after a cursor, by start time. If iccid is not
+// empty, Read returns only records of that SIM.
 func (s *Store) Read(ctx context.Context, acct relay.AccountID, iccid sim.ICCID, span Span, cursor Cursor, limit int) ([]StoredRecord, error) {
 	start, n := span.From.UnixMicro(), int64(0)
 	if cursor.N != 0 {

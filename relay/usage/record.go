@@ -11,7 +11,7 @@ import (
 // Record is one use of a SIM of an account.
 type Record struct {
 	Account relay.AccountID
-	// Pool is the pool of the SIM, which the Meter sets; empty: none.
+	// Pool is the pool of the SIM, which the Meter sets; empty means none.
 	Pool string
 	Use  cdr.Use
 }
@@ -75,20 +75,20 @@ type Subject struct {
 	Month Month
 }
 
-// Total is the usage of a subject in bytes, and the steps that were taken.
+// Total is the usage of a subject in bytes and the recorded steps.
 type Total struct {
 	Bytes int64
 	Done  Steps
 }
 
-// Steps is a set of the actions taken when limits are crossed.
+// Steps is a set of actions that are taken when usage reaches a limit.
 type Steps int
 
 // The steps.
 const (
 	Warned Steps = 1 << iota
 	Reached
-	Blocked // of a pool: suspension of all its SIMs was ordered
+	Blocked // the suspension of all SIMs of a pool was ordered
 )
 
 // Has reports whether the set contains all of the steps.

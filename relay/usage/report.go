@@ -20,7 +20,7 @@ func (s *Store) Begin(ctx context.Context, id string, now time.Time) error {
 	return s.deleteRows(ctx, id)
 }
 
-// deleteRows deletes the rows of a report in portions, so that no transaction is long.
+// deleteRows deletes the rows of a report in batches to avoid long transactions.
 func (s *Store) deleteRows(ctx context.Context, id string) error {
 	const statement = `
 		DELETE FROM usage_report_row
@@ -33,7 +33,7 @@ func (s *Store) deleteRows(ctx context.Context, id string) error {
 	return s.db.Sweep(ctx, "usage report "+id, db.MaxSweep, statement, id)
 }
 
-// Add adds rows to a report. Of several rows for a SIM and a subscriber, it adds the last row.
+// Add adds rows to a report. Among rows with the same SIM and subscriber, Add keeps the last row.
 func (s *Store) Add(ctx context.Context, id string, rows []Row) error {
 	const statement = `
 		INSERT INTO usage_report_row (report, subscriber, iccid, company, bytes)

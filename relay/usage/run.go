@@ -38,8 +38,8 @@ func (s *Service) RunCDR(ctx context.Context, j job.Job) (any, error) {
 	return counted{n}, err
 }
 
-// readRequested calls do with the requested records: all records in the order of their starts, or the
-// records of a subscriber SIM by SIM.
+// readRequested calls do with the requested records: all records by start time, or the records of
+// a subscriber SIM by SIM.
 func (s *Service) readRequested(ctx context.Context, acct relay.AccountID, r Request, do func(cdr.Use) error) error {
 	if r.Subscriber == "" {
 		return s.readRecords(ctx, acct, "", r.span(), do)
@@ -78,7 +78,7 @@ func (s *Service) readRecords(ctx context.Context, acct relay.AccountID, iccid s
 	}
 }
 
-// RunReport makes a report of the usage of each SIM.
+// RunReport creates a report of the usage of each SIM.
 func (s *Service) RunReport(ctx context.Context, j job.Job) (any, error) {
 	r, err := requestOf(j)
 	if err != nil {

@@ -39,7 +39,7 @@ func New(d Deps) *Service {
 	return &Service{deps: d}
 }
 
-// RequestCDR submits a job that makes a file of CDRs, and returns the job's id. It returns
+// RequestCDR submits a job that creates a file of CDRs, and returns the job's id. It returns
 // relay.KindInvalid if the period ends before it starts or is too long, or the account does not
 // have the subscriber, and relay.KindNotFound if there are no records.
 func (s *Service) RequestCDR(ctx context.Context, acct relay.AccountID, r Request) (string, error) {
@@ -65,7 +65,7 @@ func (s *Service) RequestCDR(ctx context.Context, acct relay.AccountID, r Reques
 	return s.submit(ctx, acct, CDRKind, r)
 }
 
-// RequestUsage submits a job that makes a usage report, and returns the job's id. The report may be
+// RequestUsage submits a job that creates a usage report, and returns the job's id. The report may be
 // empty. It returns relay.KindInvalid as RequestCDR does.
 func (s *Service) RequestUsage(ctx context.Context, acct relay.AccountID, r Request) (string, error) {
 	r.Subscriber = ""
@@ -92,9 +92,9 @@ func (s *Service) submit(ctx context.Context, acct relay.AccountID, kind job.Kin
 // ErrNotCompleted is returned for an export whose job has not completed.
 var ErrNotCompleted = errors.New("usage: the job is not completed")
 
-// loadCompleted loads the input of a completed job, and the number of records or rows in its result. It
-// returns relay.KindNotFound for a job that the account does not have, that has another kind, that
-// failed, or that is older than ReportLife.
+// loadCompleted loads the input of a completed job and the number of records or rows in its result.
+// It returns ErrNotCompleted for an unfinished job, and relay.KindNotFound for a job that the
+// account does not have, that has another kind, that failed, or that is older than ReportLife.
 func (s *Service) loadCompleted(ctx context.Context, acct relay.AccountID, id string, kind job.Kind) (r Request, n int64, err error) {
 	j, err := s.deps.Jobs.Get(ctx, acct, id)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Service) loadCompleted(ctx context.Context, acct relay.AccountID, id st
 	}
 	switch {
 	case j.Kind != kind || j.State == job.Failed || !s.deps.Now().Before(j.CreatedAt.Add(ReportLife)):
-		return r, 0, relay.Errorf(relay.KindNotFound, "usage: job %s has nothing to hand out", id)
+		return r, 0, relay.Errorf(relay.KindNotFound, "usage: job %s has no result", id)
 	case j.State != job.Completed:
 		return r, 0, ErrNotCompleted
 	}
@@ -161,9 +161,9 @@ const (
 	MaxSpan = 31 * 24 * time.Hour
 	// ReportLife is the time for which a report can be read after its request.
 	ReportLife = 30 * 24 * time.Hour
-	// jobLife is the time for which a job is listed after its end. SIM jobs have the same time.
+	// jobLife is the time for which a job is listed after its end. SIM jobs have the same retention.
 	jobLife = 90 * 24 * time.Hour
-	// FileLife is the time for which a CDR file can be fetched after it was made.
+	// FileLife is the time for which a CDR file can be fetched after its creation.
 	FileLife = 7 * 24 * time.Hour
 )
 
@@ -174,8 +174,8 @@ const maxName = 255
 type Request struct {
 	Start      time.Time `json:"from"`
 	End        time.Time `json:"to"`                   // exclusive
-	Subscriber string    `json:"subscriber,omitempty"` // whose SIMs a CDR file contains; empty: all SIMs
-	Name       string    `json:"-"`                    // of a report
+	Subscriber string    `json:"subscriber,omitempty"` // selects the SIMs of a CDR file; empty means all SIMs
+	Name       string    `json:"-"`                    // the name of a report
 }
 
 func (r Request) span() Span { return Span{r.Start, r.End} }
