@@ -152,8 +152,8 @@ func (f Filter) Holds(value string) bool {
 }
 
 // ParseFilter parses a filter of a request. The operator is =, !=, starts_with or like; empty
-// means =. A value of like that ends in % is a prefix, otherwise the whole text. If the operator or
-// the value is invalid, field names it and problem is the reason.
+// means =. With like, a value that ends in % is a prefix; other values are whole texts. For an
+// invalid operator or value, field is its name and problem is the reason.
 func ParseFilter(column, operator, value string) (f Filter, field, problem string) {
 	if len(value) > maxText || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
 		return f, "value", "must be a text of at most 255 characters."
@@ -182,14 +182,14 @@ func ParseFilter(column, operator, value string) (f Filter, field, problem strin
 // Query selects and orders a page of a list. Filters have different columns.
 type Query struct {
 	relay.Page
-	OrderBy    string // a column; empty: see Order
+	OrderBy    string // a column; if empty, see Order
 	Descending bool   // reverses the order, including the order of equal values
 	Filters    []Filter
 }
 
 // Order returns the index of the column by which a list is ordered: the requested column, else
-// the column of the first filter by a prefix, because its index has the results next to each
-// other, else the first column.
+// the column of the first filter by a prefix, because its index has the results in
+// sequence, else the first column.
 func (q Query) Order(columns []string) int {
 	key := q.OrderBy
 	for _, f := range q.Filters {

@@ -72,7 +72,7 @@ func (c PoolChange) apply(p Pool, newID func() string) (Pool, error) {
 
 func (s *Service) newID() string { return relay.NewID(s.Now()) }
 
-// CreatePool makes a pool without SIMs.
+// CreatePool creates a pool without SIMs.
 func (s *Service) CreatePool(ctx context.Context, acct relay.AccountID, c PoolChange) (Pool, error) {
 	if err := c.check(true); err != nil {
 		return Pool{}, err
@@ -133,7 +133,7 @@ func ParseICCIDs(list []string) ([]ICCID, error) {
 	return iccids, nil
 }
 
-// Attach puts SIMs of the account into a pool, all or none. SIMs may be in the pool already.
+// Attach adds SIMs of the account to a pool, all or none. SIMs may already be in the pool.
 func (s *Service) Attach(ctx context.Context, acct relay.AccountID, pool string, list []string) error {
 	iccids, err := ParseICCIDs(list)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *Service) Attach(ctx context.Context, acct relay.AccountID, pool string,
 	return s.Limits.EnforceSIMs(ctx, acct, iccids)
 }
 
-// Detach takes SIMs out of a pool, all or none, and returns the pool.
+// Detach removes SIMs from a pool, all or none, and returns the pool.
 func (s *Service) Detach(ctx context.Context, acct relay.AccountID, pool string, list []string) (Pool, error) {
 	iccids, err := ParseICCIDs(list)
 	if err != nil {
@@ -168,18 +168,18 @@ func (s *Service) PoolSIMs(ctx context.Context, acct relay.AccountID, pool strin
 
 const pools db.Documents[Pool] = "sim_pool"
 
-// Attach puts SIMs into a pool.
+// Attach adds SIMs to a pool.
 func (s *SIMs) Attach(ctx context.Context, acct relay.AccountID, pool string, iccids []ICCID) error {
 	return s.join(ctx, acct, pool, "", iccids)
 }
 
-// Detach takes SIMs out of a pool.
+// Detach removes SIMs from a pool.
 func (s *SIMs) Detach(ctx context.Context, acct relay.AccountID, pool string, iccids []ICCID) error {
 	return s.join(ctx, acct, pool, strconv.FormatUint(rand.Uint64(), 36), iccids)
 }
 
-// join puts SIMs into a pool, or, if detachment is set, takes them out of it. The detachment
-// identifies the call, so that a repetition of the transaction has the same result.
+// join adds SIMs to a pool or, if detachment is set, removes them from the pool. The detachment
+// identifies the call, so that a repeated transaction has the same result.
 func (s *SIMs) join(ctx context.Context, acct relay.AccountID, pool, detachment string, iccids []ICCID) error {
 	const lock = `
 		SELECT iccid, pool, detached
@@ -200,7 +200,7 @@ func (s *SIMs) join(ctx context.Context, acct relay.AccountID, pool, detachment 
 		}
 		byICCID := db.By(members, func(m member) ICCID { return m.iccid })
 
-		// 2. Find the SIMs that change. Refuse the request if one of them must not.
+		// 2. Find the SIMs to change. Refuse the request if one of them must not change.
 		var moving []ICCID
 		for _, iccid := range iccids {
 			m, found := byICCID[iccid]
@@ -227,7 +227,7 @@ func (s *SIMs) join(ctx context.Context, acct relay.AccountID, pool, detachment 
 	})
 }
 
-// member is a SIM, its pool, and the last call that took it out of a pool.
+// member is a SIM with its pool and its last detachment.
 type member struct {
 	iccid          ICCID
 	pool, detached string

@@ -38,7 +38,8 @@ func (s *Service) RemoveRecipient(ctx context.Context, acct relay.AccountID, id 
 	return Missing(err, NoRecipient())
 }
 
-// AddPoolRecipient adds a recipient of notifications about a pool, who must have a phone number.
+// AddPoolRecipient adds a recipient of notifications about a pool. The recipient must have a phone
+// number.
 func (s *Service) AddPoolRecipient(ctx context.Context, acct relay.AccountID, pool string, r Recipient) (Pool, error) {
 	p := relay.Problems{}
 	r.check(p, "", true)
@@ -83,7 +84,7 @@ func (r *Recipient) check(p relay.Problems, path string, needsNumber bool) {
 }
 
 // sameEmail compares e-mail addresses without regard to case, as mail systems do.
-func (r Recipient) sameEmail(o Recipient) bool { return strings.EqualFold(r.Email, o.Email) }
+func (r Recipient) sameEmail(other Recipient) bool { return strings.EqualFold(r.Email, other.Email) }
 
 // addRecipient adds a recipient whose e-mail address is new. If the id exists, an earlier attempt
 // of the transaction has added the recipient, and the list stays unchanged.

@@ -11,13 +11,13 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// LimitEnforcer suspends SIMs that have reached a blocking limit. It observes usage without its
-// callers. Callers report SIMs that were activated or attached, or whose limit has changed.
+// LimitEnforcer suspends SIMs that have reached a blocking limit. Callers report SIMs that were
+// activated or attached, or whose limit has changed; they do not report usage.
 type LimitEnforcer interface {
 	// EnforceSIMs suspends the SIMs that are in service although they or their pool have reached a
 	// blocking limit.
 	EnforceSIMs(ctx context.Context, acct relay.AccountID, iccids []ICCID) error
-	// EnforcePool does the same for all SIMs in a pool.
+	// EnforcePool is EnforceSIMs for all SIMs of a pool.
 	EnforcePool(ctx context.Context, acct relay.AccountID, id string) error
 }
 
@@ -62,13 +62,13 @@ func (s *Service) List(ctx context.Context, acct relay.AccountID, q Query) ([]SI
 	return s.SIMs.List(ctx, acct, Scope{}, q)
 }
 
-// Get returns a SIM; the refusal NoSIM if the account does not have it.
+// Get returns a SIM; the refusal NoSIM if the account does not have the SIM.
 func (s *Service) Get(ctx context.Context, acct relay.AccountID, iccid string) (SIM, error) {
 	return Load(ctx, s.SIMs, acct, iccid)
 }
 
-// Load loads the SIM with the ICCID in a request; the refusal NoSIM if the account does not have
-// it.
+// Load loads the SIM with the ICCID of a request; the refusal NoSIM if the account does not have
+// the SIM.
 func Load(ctx context.Context, sims *SIMs, acct relay.AccountID, iccid string) (SIM, error) {
 	id, err := ParseICCID(iccid)
 	if err != nil {
@@ -95,7 +95,7 @@ type LimitChange struct {
 	NoMonthly, NoWarning bool
 }
 
-// check adds the problems by parameter. minimum is the smallest number of bytes.
+// check adds the problems of the parameters. minimum is the smallest valid number of bytes.
 func (c LimitChange) check(p relay.Problems, minimum int64) {
 	for name, value := range map[string]*int64{"monthly_usage_limit": c.Monthly, "monthly_usage_limit_warning": c.Warning} {
 		switch {

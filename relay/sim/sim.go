@@ -57,10 +57,10 @@ type SIM struct {
 	Codes                Codes
 	Unopened             bool // a code cannot be decrypted and is empty
 	State                State
-	Requested            State  // the state that the job in progress will set; without a job, State
-	Job                  string // id of the job in progress that changes the SIM; empty: none
-	Subscriber           string // id; empty: none
-	Pool                 string // id; empty: none
+	Requested            State  // the state that the job in progress will set; State without a job
+	Job                  string // id of the job in progress; empty means none
+	Subscriber           string // id; empty means none
+	Pool                 string // id; empty means none
 	Limit                Limit
 	Recipients           []Recipient // at most MaxRecipients
 }
@@ -85,8 +85,8 @@ func Caps() []Cap { return []Cap{NoCap, Notify, Block} }
 // Limit bounds the usage of a SIM, or of the SIMs of a pool together, in a calendar month,
 // UTC.
 type Limit struct {
-	Monthly int64 // bytes; 0: no limit
-	Warning int64 // bytes after which a warning is sent; 0: none
+	Monthly int64 // bytes; 0 means no limit
+	Warning int64 // bytes after which a warning is sent; 0 means none
 	Cap     Cap   // not empty in stored SIMs
 }
 
@@ -103,7 +103,7 @@ func (l Limit) IsSet() bool { return l.Warning > 0 || l.Caps() }
 type Recipient struct {
 	ID     string `json:"id"`
 	Email  string `json:"email"`
-	Number string `json:"number,omitempty"` // digits; empty: none
+	Number string `json:"number,omitempty"` // digits; empty means none
 }
 
 // MaxRecipients is the largest number of recipients of a SIM or a pool.
@@ -117,24 +117,24 @@ type Pool struct {
 	Recipients []Recipient `json:"recipients,omitempty"` // with different e-mail addresses
 }
 
-// Declared returns the stored SIM have with the changes of an inventory that declares it as want.
-// Numbers and codes are replaced unless they are empty. Fields that REST and jobs change are replaced only if reset is
-// set. For a new SIM, have is the zero value.
-func Declared(have, want SIM, reset bool) SIM {
-	if have.ICCID == "" {
-		want.Requested, want.Limit.Cap = want.State, NoCap
-		return want
+// Declared returns the stored SIM after an inventory has declared it. Declared numbers and codes
+// replace the stored ones unless they are empty. Fields that REST and jobs change are replaced
+// only if reset is set. For a new SIM, stored is the zero value.
+func Declared(stored, declared SIM, reset bool) SIM {
+	if stored.ICCID == "" {
+		declared.Requested, declared.Limit.Cap = declared.State, NoCap
+		return declared
 	}
-	have.IMSI, have.MSISDN = cmp.Or(want.IMSI, have.IMSI), cmp.Or(want.MSISDN, have.MSISDN)
-	have.Codes = Codes{
-		PIN: cmp.Or(want.Codes.PIN, have.Codes.PIN), PIN2: cmp.Or(want.Codes.PIN2, have.Codes.PIN2),
-		PUK: cmp.Or(want.Codes.PUK, have.Codes.PUK), PUK2: cmp.Or(want.Codes.PUK2, have.Codes.PUK2),
+	stored.IMSI, stored.MSISDN = cmp.Or(declared.IMSI, stored.IMSI), cmp.Or(declared.MSISDN, stored.MSISDN)
+	stored.Codes = Codes{
+		PIN: cmp.Or(declared.Codes.PIN, stored.Codes.PIN), PIN2: cmp.Or(declared.Codes.PIN2, stored.Codes.PIN2),
+		PUK: cmp.Or(declared.Codes.PUK, stored.Codes.PUK), PUK2: cmp.Or(declared.Codes.PUK2, stored.Codes.PUK2),
 	}
 	if reset {
-		have.State, have.Requested, have.Job = want.State, want.State, ""
-		have.Service4G, have.Service5G, have.Subscriber = want.Service4G, want.Service5G, ""
+		stored.State, stored.Requested, stored.Job = declared.State, declared.State, ""
+		stored.Service4G, stored.Service5G, stored.Subscriber = declared.Service4G, declared.Service5G, ""
 	}
-	return have
+	return stored
 }
 
 // HasService reports whether the SIM has a service.
@@ -155,7 +155,7 @@ func (sim *SIM) SetService(service string, on bool) {
 // Refusal is an error whose text is for the account's holder.
 type Refusal struct{ err *relay.Error }
 
-// Refuse makes a Refusal of a kind.
+// Refuse returns a Refusal of a kind.
 func Refuse(kind relay.Kind, text string) error {
 	return &Refusal{&relay.Error{Kind: kind, Message: text}}
 }
@@ -178,8 +178,8 @@ func NoSubscriber() error { return Refuse(relay.KindInvalid, "Invalid subscriber
 // NoRecipient returns the refusal of a recipient that the SIM or pool does not have.
 func NoRecipient() error { return Refuse(relay.KindInvalid, "Invalid recipient.") }
 
-// BadICCID returns the refusal of a request with an ICCID that is invalid, or whose SIM the request
-// may not change.
+// BadICCID returns the refusal of a request with an invalid ICCID, or with the ICCID of a SIM that
+// the request may not change.
 func BadICCID(iccid string) error {
 	const maxShown = 40
 	if len(iccid) > maxShown {

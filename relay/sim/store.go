@@ -21,7 +21,7 @@ type SIMs struct{ db *db.DB }
 // NewSIMs returns the store of SIMs.
 func NewSIMs(database *db.DB) *SIMs { return &SIMs{db: database} }
 
-// Get loads a SIM; relay.KindNotFound if the account does not have it.
+// Get loads a SIM; relay.KindNotFound if the account does not have the SIM.
 func (s *SIMs) Get(ctx context.Context, acct relay.AccountID, iccid ICCID) (SIM, error) {
 	return loadOne(ctx, s.db, acct, iccid, "")
 }
@@ -104,14 +104,14 @@ type Search struct {
 	Limit int
 }
 
-// Found is a SIM of a search, and its account.
+// Found is a result of a search: a SIM and its account.
 type Found struct {
 	Account relay.AccountID
 	SIM
 }
 
-// Find returns SIMs of one or all accounts, by account and ICCID. For a text that few SIMs
-// contain, it reads all SIMs.
+// Find returns SIMs of one or all accounts, by account and ICCID. If few SIMs contain
+// the text, Find reads all SIMs.
 func (s *SIMs) Find(ctx context.Context, f Search) ([]Found, error) {
 	var w db.Where
 	w.AndSet("account = ?", f.Account)
@@ -171,8 +171,8 @@ const declareBatch = 2000
 // at the same time.
 const declareRounds = 10
 
-// Declare saves the SIMs of an inventory, see Declared. Of SIMs with the same ICCID, it saves the
-// last one.
+// Declare saves the SIMs of an inventory, see Declared. Among SIMs with the same ICCID, Declare saves
+// the last one.
 func (s *SIMs) Declare(ctx context.Context, acct relay.AccountID, sims []SIM, reset bool) error {
 	for chunk := range slices.Chunk(sims, declareBatch) {
 		declared := db.By(chunk, func(s SIM) ICCID { return s.ICCID })
@@ -289,8 +289,8 @@ RETURNING iccid, 1`, batchOf(acct, changes))
 const updateMatched = `
 FROM batch WHERE sim.account = batch.account AND sim.iccid = batch.iccid`
 
-// update saves SIMs that are locked; their pools stay as they are. A code that cannot be
-// decrypted is unchanged unless a new one is declared.
+// update saves locked SIMs without changing their pools. A code that cannot be decrypted is kept
+// unless a new one is declared.
 func update(ctx context.Context, tx *db.Tx, acct relay.AccountID, changes []changed) error {
 	const statement = `
 UPDATE sim SET imsi = batch.imsi, msisdn = batch.msisdn, subscriber = batch.subscriber,

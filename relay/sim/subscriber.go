@@ -101,12 +101,12 @@ func (s *Subscribers) Get(ctx context.Context, acct relay.AccountID, id string) 
 		db.Doc[Subscriber], acct, id)
 }
 
-// folded returns a name in lower case, with spaces instead of control characters.
+// folded returns a name in lower case with control characters replaced by spaces.
 func folded(name string) string {
 	return strings.Map(func(r rune) rune { return max(r, ' ') }, strings.ToLower(name))
 }
 
-// Put saves a subscriber. It replaces a stored subscriber, because a job may run again.
+// Put saves a subscriber. It replaces a stored subscriber, because a job may be repeated.
 func (s *Subscribers) Put(ctx context.Context, acct relay.AccountID, subscriber Subscriber) error {
 	const insert = `
 		INSERT INTO sim_subscriber (account, id, forename, surname, doc)
