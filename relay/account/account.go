@@ -35,7 +35,7 @@ type Account struct {
 	// several during a rotation, newest first.
 	WebhookSecrets []string `json:"webhook_secrets,omitempty"`
 	CallbackURL    string   `json:"callback_url,omitempty"`
-	// Unopened is set if the record cannot be decrypted; only ID and Name are set then.
+	// Unopened is set if the record cannot be decrypted. Then only ID and Name are set.
 	Unopened bool `json:"-"`
 }
 
@@ -44,7 +44,7 @@ func (a Account) May(permission string) bool {
 	return slices.Contains(a.Permissions, permission)
 }
 
-// Token is a credential as it is stored.
+// Token is a stored credential.
 type Token struct {
 	Hash    string          `json:"hash"` // lower-case hex SHA-256 of the token
 	Account relay.AccountID `json:"account"`
@@ -52,23 +52,22 @@ type Token struct {
 	// Secret verifies the signatures of senders that sign their requests instead of sending
 	// the token.
 	Secret string `json:"secret,omitempty"`
-	// Unopened is set if the secret cannot be decrypted; Secret is empty then.
+	// Unopened is set if the secret cannot be decrypted. Then Secret is empty.
 	Unopened bool `json:"-"`
-	// Source names the token in the URL path of such senders.
+	// Source names the token in the URL path of senders that sign.
 	Source string `json:"source,omitempty"`
-	// CreatedAt is the time at which the admin API made the token; zero if an inventory
-	// declares it.
+	// CreatedAt is the time at which the admin API created the token; zero if an inventory declares
+	// the token.
 	CreatedAt time.Time `json:"created_at,omitzero"`
 }
 
-// DeclaredToken is a token and the document that declares it. Document is empty if no document does.
+// DeclaredToken is a token and the name of the document that declares it; empty if there is none.
 type DeclaredToken struct {
 	Token
 	Document string
 }
 
-// ID returns the first 12 digits of the hash. It identifies the token where the token itself
-// must not be shown.
+// ID returns the first 12 digits of the hash, which identify the token without revealing it.
 func (t Token) ID() string { return t.Hash[:min(12, len(t.Hash))] }
 
 // Has reports whether the token has a scope.

@@ -9,18 +9,18 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// holding describes rows that prevent the deletion of their account, which would lose them.
+// holding describes rows that prevent the deletion of their account, because they would be lost.
 type holding struct {
 	table     string
-	noun      string // names the rows for the operator
-	condition string // selects them among the rows of the account
+	noun      string // names the rows in the error
+	condition string // selects the rows of the account
 }
 
 // holdings returns the holdings in tables with a column account.
 func holdings() []holding {
 	return []holding{
 		{"credit", "credit", "balance <> 0"},
-		{"credit_entry", "a history of credit", "reason NOT IN ('opened', 'reset', 'adjusted')"}, // entries that operators make do not count
+		{"credit_entry", "a history of credit", "reason NOT IN ('opened', 'reset', 'adjusted')"}, // entries by operators do not count
 		{"inbox", "unread messages", "expires = 0"},
 		{"alarm", "alarms", "true"},
 		{"sim_subscriber", "subscribers", "true"},
@@ -42,8 +42,8 @@ func holdings() []holding {
 // that belong to rows of a holding.
 //
 // An account is deleted only without entries in its ledgers. Its keys (ledger_sealed) and
-// the empty logs (ledger_log) stay: gateways hold keys in memory, and report a log that is
-// missing. The audit log stays as well.
+// the empty logs (ledger_log) are kept: gateways cache keys in memory and report a missing
+// log. The audit log is kept as well.
 func disposableTables() []string {
 	return []string{
 		"alarm_mute", "decoder", "delivery_attempt", "delivery_dead", "delivery_queue", "device_claim", "ledger", "ledger_home",
@@ -95,7 +95,7 @@ func (s *Store) DeleteAccount(ctx context.Context, id relay.AccountID) error {
 			return err
 		}
 
-		// 2. Find the logins and tokens: their account is in their documents.
+		// 2. Find the logins and tokens, which have their account in their documents.
 		allLogins, err := logins.All(ctx, tx, 0)
 		if err != nil {
 			return err
@@ -139,7 +139,7 @@ func (s *Store) DeleteAccount(ctx context.Context, id relay.AccountID) error {
 // refuseHoldings returns relay.KindInvalid if an account holds anything that its deletion
 // would lose.
 func refuseHoldings(ctx context.Context, tx *db.Tx, label string, id relay.AccountID) error {
-	// These rows have their account in their JSON only.
+	// These rows have their account only in their JSON.
 	checks := []string{
 		"SELECT 'parts of messages' WHERE EXISTS (SELECT 1 FROM part WHERE message = '' AND doc LIKE $2)",
 		"SELECT 'parts of messages' WHERE EXISTS (SELECT 1 FROM part_parked WHERE doc LIKE $2)",

@@ -1,8 +1,8 @@
 // Package account provides accounts, their tokens and scopes, and the usernames of the SOAP
 // interface.
 //
-// Tokens are stored hashed; a token's traffic reaches its own account only. Passwords are
-// stored as Argon2id hashes.
+// Tokens are stored as SHA-256 hashes, passwords as Argon2id hashes. A token gives access to its own
+// account only.
 //
 // Gateways cache tokens. Each change of a token increments the version "tokens", which
 // every gateway polls, so that a token revoked at one gateway stops working at the others

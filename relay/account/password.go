@@ -43,8 +43,8 @@ func HashPassword(sum string) string {
 	return hashPassword(sum, hashMemory, hashPasses)
 }
 
-// HashGenerated hashes like HashPassword, at the lowest cost. It is for passwords of at least 128 random bits,
-// which cannot be guessed.
+// HashGenerated hashes like HashPassword, at the lowest cost. It is intended for passwords of at
+// least 128 random bits, which cannot be guessed.
 func HashGenerated(sum string) string {
 	return hashPassword(sum, minMemory, 1)
 }
@@ -79,8 +79,8 @@ func IsPasswordHash(text string) bool {
 	return err == nil
 }
 
-// VerifyPassword reports whether hash was made of sum, the lower-case hex SHA-256 of a
-// password. The time it takes does not depend on the password. It returns an error if the
+// VerifyPassword reports whether hash is a hash of sum, the lower-case hex SHA-256 of a password.
+// Its duration does not depend on the password. It returns an error if the
 // stored hash is invalid.
 func VerifyPassword(hash, sum string) (bool, error) {
 	h, err := parseHash(hash)

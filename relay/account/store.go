@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Store stores accounts, tokens, logins and the inventory. It is safe for concurrent use.
+// Store stores accounts, tokens and logins. It is safe for concurrent use.
 type Store struct {
 	db      *db.DB
 	poll    time.Duration // interval at which Changes looks for changes by other gateways
@@ -49,7 +49,7 @@ func (s *Store) account(ctx context.Context, label, query string, key any) (Acco
 	return a, err
 }
 
-// Accounts lists every account by id, including those that cannot be decrypted.
+// Accounts lists all accounts by id, including accounts that cannot be decrypted.
 func (s *Store) Accounts(ctx context.Context) ([]Account, error) {
 	const query = `
 		SELECT id, doc, name
@@ -76,8 +76,8 @@ func (s *Store) PutAccount(ctx context.Context, a Account) (relay.AccountID, err
 	return ids[0], nil
 }
 
-// PutAccounts saves accounts, at most some hundreds, and returns their ids in the same
-// order. The id 0 requests the id that the name has, or the next free one. PutAccounts
+// PutAccounts saves up to some hundred accounts and returns their ids in the same order. For the
+// id 0, it uses the id of the stored account with the name, or the next free id. PutAccounts
 // returns relay.KindConflict if an id belongs to another name or a name to another id.
 //
 // loaded has each account as the caller loaded it: PutAccounts keeps a callback URL that
@@ -110,10 +110,10 @@ const setLastID = `
 	UPDATE account_id
 	SET last = $1`
 
-// AddAccount saves a new account and returns the id that it assigns. In the same transaction
-// it calls open, which saves the initial records of the account; an error of open undoes both.
-// AddAccount returns relay.KindConflict if the name is taken, also if another gateway adds an
-// account of that name at the same time.
+// AddAccount saves a new account and returns the assigned id. In the same transaction, it calls
+// open, which saves the initial records of the account; an error of open rolls back the account.
+// AddAccount returns relay.KindConflict if the name is taken, even if another gateway adds an
+// account with the name at the same time.
 func (s *Store) AddAccount(ctx context.Context, a Account, open func(ctx context.Context, tx *db.Tx, id relay.AccountID) error) (relay.AccountID, error) {
 	return db.Transact(ctx, s.db, "account "+a.Name, func(ctx context.Context, tx *db.Tx) (relay.AccountID, error) {
 		id, existed, err := putAccount(ctx, tx, a, nil)
@@ -226,7 +226,7 @@ func (s *Store) PutLogin(ctx context.Context, l Login) error {
 	return logins.Put(ctx, s.db, 0, l.Username, l)
 }
 
-// DeleteLogin deletes the login of a username, if it has one.
+// DeleteLogin deletes the login of a username, if there is one.
 func (s *Store) DeleteLogin(ctx context.Context, username string) error {
 	return db.IgnoreNotFound(logins.Delete(ctx, s.db, 0, username))
 }

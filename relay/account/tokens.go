@@ -48,7 +48,7 @@ func (s *Store) token(ctx context.Context, label, query, key string) (Token, err
 	return t, err
 }
 
-// Tokens lists every token by its hash, including those whose secret cannot be decrypted.
+// Tokens lists all tokens by hash, including tokens with a secret that cannot be decrypted.
 func (s *Store) Tokens(ctx context.Context) ([]Token, error) {
 	const query = `
 		SELECT doc, secret
@@ -57,8 +57,8 @@ func (s *Store) Tokens(ctx context.Context) ([]Token, error) {
 	return db.List(ctx, s.db, "tokens", query, tokenFields)
 }
 
-// tokenFields returns pointers for the columns doc and secret. The secret alone is sealed,
-// so that tokens without one are accepted even if the master key is missing.
+// tokenFields returns pointers for the columns doc and secret. Only the secret is sealed, so that
+// tokens without a secret are accepted even if the master key is missing.
 func tokenFields(t *Token) []any {
 	return []any{db.JSON(t), sealedSecret(t)}
 }
@@ -67,7 +67,7 @@ func sealedSecret(t *Token) any {
 	return db.SealedOr(&t.Unopened, &t.Secret, "token", &t.Account)
 }
 
-// PutTokens saves tokens. A source that another token has moves to the saved token.
+// PutTokens saves tokens. A saved token takes over its source from another token.
 func (s *Store) PutTokens(ctx context.Context, tokens []Token) error {
 	const takeSources = `
 		UPDATE token
@@ -146,8 +146,8 @@ func (s *Store) DeleteToken(ctx context.Context, t Token) error {
 	})
 }
 
-// changeTokens makes a change and increments the version, so that every gateway drops its
-// cached tokens. It increments first: the lock of that row orders the changes of tokens.
+// changeTokens calls change and increments the version, so that every gateway drops its cached
+// tokens. It increments the version first, because the lock of its row orders the changes.
 func (s *Store) changeTokens(ctx context.Context, label string, change func(context.Context, *db.Tx) error) error {
 	err := s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
 		if err := tx.Bump(ctx, tokensVersion); err != nil {
@@ -155,7 +155,7 @@ func (s *Store) changeTokens(ctx context.Context, label string, change func(cont
 		}
 		return change(ctx, tx)
 	})
-	// Report a change even after an error: it may be committed, and the response lost.
+	// Report a change even after an error, because it may be committed.
 	select {
 	case s.changed <- struct{}{}:
 	default:
@@ -165,8 +165,8 @@ func (s *Store) changeTokens(ctx context.Context, label string, change func(cont
 
 // Changes calls changed with all tokens when it begins and whenever one may have changed,
 // until ctx is done: at once after a change through this store, within a second after a
-// change by another gateway. It omits tokens whose secret cannot be decrypted, which are
-// refused. Only one call of Changes may run at a time.
+// change by another gateway. It omits tokens with a secret that cannot be decrypted; gateways
+// refuse these tokens. Only one call of Changes may run at a time.
 //
 // An error while Changes reads the version is not a change: a gateway continues with its
 // cached tokens while the database is down. If the tokens cannot be read after a change,
