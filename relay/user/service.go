@@ -45,7 +45,7 @@ func New(store *Store, o Options) *Service {
 // Users lists all users by name.
 func (s *Service) Users(ctx context.Context) ([]User, error) { return s.store.Users(ctx) }
 
-// User returns the user of a name; relay.KindNotFound if there is none.
+// User returns the user with a name; relay.KindNotFound if there is none.
 func (s *Service) User(ctx context.Context, name string) (User, error) {
 	parsed, ok := ParseName(name)
 	if !ok {
@@ -58,7 +58,7 @@ func (s *Service) User(ctx context.Context, name string) (User, error) {
 type Addition struct {
 	Name     string
 	Role     Role
-	Account  relay.AccountID // of the role Account
+	Account  relay.AccountID // for the role Account
 	Password string
 }
 
@@ -84,7 +84,7 @@ func (s *Service) Add(ctx context.Context, a Addition) (User, error) {
 	return u, s.store.CreateUser(ctx, u)
 }
 
-// Change describes a change of a user; a field that is nil stays as it is.
+// Change describes a change of a user; nil fields do not change.
 type Change struct {
 	Role     *Role
 	Account  *relay.AccountID // 0 removes it
@@ -114,7 +114,7 @@ func (s *Service) Change(ctx context.Context, name string, c Change) (oldUser, n
 	return s.store.ChangeUser(ctx, u.Name, func(u *User) error { return u.apply(c, hash, s.o.Now().UTC()) })
 }
 
-// apply makes a change; hash is the hash of the new password, empty for none.
+// apply applies a change; hash is the hash of the new password, empty for none.
 func (u *User) apply(c Change, hash string, now time.Time) error {
 	problems := relay.Problems{}
 	if u.Provider != Password {

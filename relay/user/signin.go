@@ -18,15 +18,15 @@ type SignedIn struct {
 	ExpiresAt time.Time
 }
 
-// CSRF returns a text that is derived from the session's token. Other sites cannot read it, so that
+// CSRF returns a text that is derived from the session's token. Other sites cannot read the text, so
 // a request with the text comes from a page of the gateway.
 func (s SignedIn) CSRF() string {
 	sum := sha256.Sum256([]byte("csrf\x00" + s.Token))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// errSignIn returns the same error for a wrong name, a wrong password and a user who
-// must not sign in with a password.
+// errSignIn returns the error for a wrong name, a wrong password and a user who must not sign in
+// with a password.
 func errSignIn() error {
 	return relay.Errorf(relay.KindUnauthenticated, "The name or the password is wrong.")
 }
@@ -45,16 +45,16 @@ func (s *Service) SignIn(ctx context.Context, name, password string) (SignedIn, 
 // verify returns the user with a name and a password.
 func (s *Service) verify(ctx context.Context, name, password string) (User, error) {
 	u, err := s.User(ctx, name)
-	known := err == nil && u.Provider == Password && !u.Disabled
+	verifiable := err == nil && u.Provider == Password && !u.Disabled
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
 		return User{}, err
 	}
 	hash := s.dummyHash
-	if known {
+	if verifiable {
 		hash = u.Password
 	}
 	if len(password) > maxPassword {
-		password, known = "", false
+		password, verifiable = "", false
 	}
 	release, err := s.acquire(ctx)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Service) verify(ctx context.Context, name, password string) (User, erro
 	if err != nil {
 		return User{}, err
 	}
-	if !ok || !known {
+	if !ok || !verifiable {
 		return User{}, errSignIn()
 	}
 	return u, nil

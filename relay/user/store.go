@@ -31,7 +31,7 @@ func userFields(u *User) []any {
 	return []any{db.JSON(u), &u.Version, db.Time(&u.SignedInAt)}
 }
 
-// User loads a user by the name; relay.KindNotFound if there is none.
+// User loads a user by name; relay.KindNotFound if there is none.
 func (s *Store) User(ctx context.Context, name string) (User, error) {
 	return db.One(ctx, s.db, "user "+name, selectUsers+"WHERE name = $1", userFields, name)
 }
@@ -59,8 +59,8 @@ func errNameTaken(name string) error {
 	return relay.Errorf(relay.KindConflict, "There is a user named %s already.", name)
 }
 
-// ChangeUser loads a user, saves the result of change and ends the user's sessions; it does
-// nothing if the result is the same. It returns the user before and after. The error is
+// ChangeUser loads a user, saves the user after change and ends the user's sessions. It does
+// nothing if the user is unchanged. It returns the user before and after. The error is
 // relay.KindConflict if the new name is taken.
 func (s *Store) ChangeUser(ctx context.Context, name string, change func(*User) error) (oldUser, newUser User, err error) {
 	const save = `

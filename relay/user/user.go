@@ -82,7 +82,7 @@ func ParseName(text string) (string, bool) {
 	return name, len(name) <= maxName && namePattern.MatchString(name)
 }
 
-// check adds the problems of a user's role and account.
+// check adds the problems of the role and account of the user.
 func (u *User) check(p relay.Problems) {
 	switch {
 	case !slices.Contains(Roles(), u.Role):
@@ -94,7 +94,7 @@ func (u *User) check(p relay.Problems) {
 	}
 }
 
-// checkPassword adds the problem of a password. Blanks at its ends do not count.
+// checkPassword adds a problem for an invalid password. Blanks at its ends do not count.
 func checkPassword(p relay.Problems, field, password string) {
 	if n := utf8.RuneCountInString(strings.TrimSpace(password)); n < minPassword || len(password) > maxPassword {
 		p.Add(field, fmt.Sprintf("The password must have at least %d characters, blanks at its ends not counted, and at most %d bytes.", minPassword, maxPassword))
@@ -120,8 +120,8 @@ type Identity struct {
 	Account string
 }
 
-// Attempt identifies a sign-in through a provider. The browser stores it until it returns from the
-// provider.
+// Attempt identifies a sign-in through a provider. The browser stores the attempt until it
+// returns from the provider.
 type Attempt struct {
 	State    string `json:"state"`
 	Nonce    string `json:"nonce"`
