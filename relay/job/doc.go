@@ -10,5 +10,5 @@
 // therefore run twice, and a Runner must be idempotent. A temporary fault, such as a back
 // end that is down, never fails a job. Between tries, a job stays in the state processing.
 //
-// A list has some jobs of an account, in the order of their creation. A job need not belong to a list.
+// A list contains jobs of an account in the order of their creation. A job may belong to no list.
 package job

@@ -34,7 +34,7 @@ type Job struct {
 	ID      string          `json:"id"`
 	Account relay.AccountID `json:"account"`
 	Kind    Kind            `json:"kind"`
-	// Input is the Runner's input; it never changes and holds no secret in the clear.
+	// Input is the Runner's input. It never changes and does not contain unencrypted secrets.
 	Input     json.RawMessage `json:"input,omitempty"`
 	CreatedAt time.Time       `json:"created_at"`
 	// Keep is the time for which the record is kept after the end of the job; 0 means
@@ -42,19 +42,19 @@ type Job struct {
 	Keep time.Duration `json:"keep,omitempty"`
 	// List is the list of the account's jobs that contains the job; empty means none.
 	List string `json:"list,omitempty"`
-	// Name is a name that the account has given to the job; it may be empty.
+	// Name is a name that the account has chosen; it may be empty.
 	Name string `json:"name,omitempty"`
 
 	// State and the fields below change.
 	State State `json:"state"`
-	// Settled describes the effect of the job. It is saved in the transaction that makes the
-	// effect. A Runner of a job with Settled repeats only the notifications.
+	// Settled describes the effect of the job. It is saved in the transaction that has the effect.
+	// If Settled is set, a Runner repeats only the notifications.
 	Settled json.RawMessage `json:"settled,omitempty"`
 	// Result is the Runner's result; only when completed.
 	Result json.RawMessage `json:"result,omitempty"`
 	// Error is the reason for the failure or for the next try.
 	Error string `json:"error,omitempty"`
-	// Tries is the number of runs that began, without those that only waited.
+	// Tries is the number of started runs, except runs that only waited.
 	Tries     int       `json:"tries"`
 	UpdatedAt time.Time `json:"updated_at"`
 	// Due is the time at which a worker may run the job; zero if it has ended.
@@ -115,8 +115,8 @@ type Pause time.Duration
 // Error returns the delay.
 func (p Pause) Error() string { return "continues in " + time.Duration(p).String() }
 
-// Runner does a job of one kind and returns its result, which is saved as JSON. It may be
-// called again for a job that it has done. A Failure ends the job. After a Pause or any other
+// Runner runs a job of one kind and returns its result, which is saved as JSON. It may be called
+// again for a job that it has finished. A Failure ends the job. After a Pause or any other
 // error the job runs again.
 type Runner func(ctx context.Context, j Job) (result any, err error)
 

@@ -300,7 +300,7 @@ type Search struct {
 	Account relay.AccountID
 	State   State
 	Kind    Kind
-	Before  int64 // Place of the last job of the page before; 0 for the first page
+	Before  int64 // Place of the last job of the previous page; 0 for the first page
 	Limit   int
 }
 
@@ -310,7 +310,7 @@ type Found struct {
 	Job
 }
 
-// Find returns jobs of one or all accounts, newest first.
+// Find returns jobs of one or all accounts, the newest first.
 func (s *Store) Find(ctx context.Context, f Search) ([]Found, error) {
 	var w db.Where
 	w.And("(expires = 0 OR expires > ?)", s.db.Now())
