@@ -170,7 +170,7 @@ type Report struct {
 	// After, or, if it is 0, after a default.
 	Pending bool
 	After   time.Duration
-	// Refused is the reason for which the operator refused the command; empty if it did not refuse.
+	// Refused is the reason of a refusal by the operator; empty if the command was not refused.
 	Refused string
 	// State is the SIM's state at the operator. Empty means the state after the action, or, if
 	// the operator refused, the state before it.

@@ -109,8 +109,7 @@ func (a *Actions) Change(ctx context.Context, acct relay.AccountID, iccid string
 
 // SetService requests an action, which is AddService or RemoveService, from the operator and
 // returns the job that tracks it. It returns an Invalid error of service if the service is
-// unknown, or if the SIM has the service already or lacks it. Its other errors are the
-// errors of Activate.
+// unknown, already added or not present. Its other errors are the errors of Activate.
 func (a *Actions) SetService(ctx context.Context, acct relay.AccountID, iccid string, action Action, service string) (string, error) {
 	card, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
 	if err != nil {
@@ -127,7 +126,7 @@ func (a *Actions) SetService(ctx context.Context, acct relay.AccountID, iccid st
 
 // order reserves a SIM and saves the job in one transaction, and submits the job.
 func (a *Actions) order(ctx context.Context, acct relay.AccountID, card sim.SIM, action Action, o Order) (string, error) {
-	if err := o.begin(&card, action, "check"); err != nil { // check the SIM before the operator is called
+	if err := o.begin(&card, action, "check"); err != nil { // check the SIM before calling the operator
 		return "", err
 	}
 	if err := a.deps.Operator.Ready(ctx, string(o.ICCID)); err != nil {
@@ -141,8 +140,8 @@ func (a *Actions) order(ctx context.Context, acct relay.AccountID, card sim.SIM,
 	if err != nil {
 		return "", sim.Missing(err, sim.NoSIM())
 	}
-	// Ignore the error: the job is saved and due, and the sweeper submits it later. An error would
-	// mean that there is no job.
+	// Ignore the error, because the job is saved and due, and the sweeper submits it later. An error
+	// would mean to the caller that there is no job.
 	_ = a.deps.Submit.Submit(ctx, j)
 	return j.ID, nil
 }
@@ -183,7 +182,7 @@ func (a *Actions) Suspend(ctx context.Context, acct relay.AccountID, iccid sim.I
 // NoJob returns the refusal of a job that the account does not have.
 func NoJob() error { return sim.Refuse(relay.KindNotFound, "Invalid job.") }
 
-// Job loads a job of the account's list; the refusal NoJob if the list does not have it.
+// Job loads a job of the account's list; the refusal NoJob if the list does not have the job.
 func (a *Actions) Job(ctx context.Context, acct relay.AccountID, id string) (job.Job, error) {
 	j, err := a.deps.Jobs.Get(ctx, acct, id)
 	if err == nil && j.List != List {

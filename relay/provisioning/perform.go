@@ -32,7 +32,7 @@ type performer struct {
 
 // The errors of a job whose SIM is deleted or reset.
 const (
-	simGone  = "The SIM is no longer there."
+	simGone  = "The SIM was deleted."
 	simReset = "An inventory reset the SIM in the meantime."
 )
 

@@ -65,7 +65,7 @@ func TestLimitsAreEnforcedAfterAnActivation(t *testing.T) {
 		id, err := f.request(action, map[provisioning.Action]string{provisioning.Activate: pending, provisioning.Unsuspend: "8944000000000000003", provisioning.Suspend: "8944000000000000002"}[action])
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, "the state of the job after "+string(action), f.runJob(id).State, job.Completed)
-		relaytest.Equal(t, "the SIMs with enforced limits after "+string(action), fmt.Sprint(f.held), want)
+		relaytest.Equal(t, "the SIMs with enforced limits after "+string(action), fmt.Sprint(f.enforced), want)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestARepeatedRunChangesNothing(t *testing.T) {
 		j, secondOutcome := f.runJob(id), f.outcome(oldJob)
 		relaytest.Equal(t, "the states of the runs", []job.State{j.State, secondOutcome.State()}, []job.State{firstOutcome.State(), firstOutcome.State()})
 		relaytest.Equal(t, "the errors of the runs", []string{j.Error, secondOutcome.Error}, []string{refused, refused})
-		relaytest.Equal(t, "the number of commands", len(f.notice), 1)
+		relaytest.Equal(t, "the number of commands", len(f.commands), 1)
 	}
 }
 
@@ -162,10 +162,10 @@ func TestAJobFailsIfItsSIMWasRemovedOrReplaced(t *testing.T) {
 		change func(f *fixture) error
 		want   string
 	}{
-		"removed": {func(f *fixture) error { return f.db.SIMs.Delete(f.t.Context(), 1, pending) }, "The SIM is no longer there."},
+		"removed": {func(f *fixture) error { return f.db.SIMs.Delete(f.t.Context(), 1, pending) }, "The SIM was deleted."},
 		"replaced": {func(f *fixture) error {
 			return f.db.SIMs.Declare(f.t.Context(), 1, []sim.SIM{{ICCID: pending, State: sim.Suspended}}, true)
-		}, "The SIM was set anew meanwhile."},
+		}, "An inventory reset the SIM in the meantime."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -174,7 +174,7 @@ func TestAJobFailsIfItsSIMWasRemovedOrReplaced(t *testing.T) {
 			relaytest.NoError(t, tc.change(f))
 			j := f.runJob(id)
 			relaytest.Equal(t, "state and error of the job", []any{j.State, j.Error}, []any{job.Failed, tc.want})
-			relaytest.Equal(t, "the commands", f.notice, nil)
+			relaytest.Equal(t, "the commands", f.commands, nil)
 		})
 	}
 }
