@@ -12,7 +12,7 @@ const (
 	// MaxAmount bounds the amount of one change.
 	MaxAmount = 1 << 50
 	// maxEntries is the number of entries of an account that are kept for audits, in
-	// addition to those that are younger than minAge.
+	// addition to entries that are younger than minAge.
 	maxEntries = 100_000
 	minAge     = 24 * time.Hour
 	// trimInterval is the number of changes of an account after which old entries are
@@ -22,12 +22,12 @@ const (
 
 func errAmount() error { return relay.Invalid("credit", "There is no such amount.") }
 
-// Apply makes changes of one account, in order, all or none, in the transaction of the caller. It
+// Apply applies changes of one account, in order, all or none, in the transaction of the caller. It
 // locks the account's balance until the transaction ends, and should therefore be the last step
 // of the transaction. The number of statements does not depend on the number of changes.
 //
-// For an id that was applied before, Apply changes nothing and returns the existing entry, so that
-// a repeated transaction charges once. Apply returns relay.KindNoCredit, and changes nothing, if the
+// For the id of an existing entry, Apply changes nothing and returns the entry, so that a repeated
+// transaction charges once. Apply returns relay.KindNoCredit, and changes nothing, if the
 // balance would be below zero after any of the changes.
 func Apply(ctx context.Context, tx *db.Tx, changes []Change) ([]Entry, error) {
 	if len(changes) == 0 {
@@ -77,7 +77,7 @@ func lock(ctx context.Context, tx *db.Tx, acct relay.AccountID) (balance, error)
 	return db.One(ctx, tx, label(acct), selectBalance, fields, acct)
 }
 
-// apply makes changes of a locked balance.
+// apply applies changes to a locked balance.
 func (b balance) apply(ctx context.Context, tx *db.Tx, changes []Change) ([]Entry, error) {
 	const selectApplied = `
 		SELECT batch.n, e.sequence, e.id, e.at, e.credits, e.balance, e.reason, e.reference
@@ -99,7 +99,7 @@ func (b balance) apply(ctx context.Context, tx *db.Tx, changes []Change) ([]Entr
 		return nil, err
 	}
 
-	// 2. Make the entries of new changes.
+	// 2. Create the entries of new changes.
 	var added []Entry
 	oldSequence := b.sequence
 	indexes := make(map[string]int, len(changes)) // by id
@@ -138,7 +138,7 @@ func (b balance) apply(ctx context.Context, tx *db.Tx, changes []Change) ([]Entr
 	return entries, b.trim(ctx, tx, oldSequence)
 }
 
-// trim deletes old entries, once in trimInterval changes. It deletes up to four times the number of
+// trim deletes old entries after every trimInterval changes. It deletes up to four times the number of
 // new entries, so that it catches up after a busy day without a long transaction.
 func (b balance) trim(ctx context.Context, tx *db.Tx, oldSequence int64) error {
 	const statement = `

@@ -1,8 +1,8 @@
 // Package credit provides the balance of accounts, in SMS credits, and the entries of its changes,
 // for audits.
 //
-// Apply makes changes in the transaction of the paid operation; the methods of Store use a
-// transaction of their own. Each change locks the balance, so that it is never below zero
+// Apply applies changes in the transaction of the paid operation; the methods of Store use separate
+// transactions. Each change locks the balance, so that it is never below zero
 // (relay.KindNoCredit), and the entries always add up to it.
 //
 // A change has an id. The same id changes the balance once, so that a change may be repeated after

@@ -29,7 +29,7 @@ func (s *Store) Balances(ctx context.Context, accts []relay.AccountID) (map[rela
 	return db.Map[relay.AccountID, int64](ctx, s.db, "credit", statement, db.Column("account", accts))
 }
 
-// Apply makes a change in a transaction of its own, see the function Apply.
+// Apply applies a change in a separate transaction, see the function Apply.
 func (s *Store) Apply(ctx context.Context, c Change) (Entry, error) {
 	return db.Transact(ctx, s.db, label(c.Account), func(ctx context.Context, tx *db.Tx) (Entry, error) {
 		entries, err := Apply(ctx, tx, []Change{c})
@@ -40,14 +40,14 @@ func (s *Store) Apply(ctx context.Context, c Change) (Entry, error) {
 	})
 }
 
-// Open gives an account its first credit; an account that has an entry is left unchanged.
+// Open sets the initial balance of an account. It does not change an account that has an entry.
 func (s *Store) Open(ctx context.Context, acct relay.AccountID, credits int64, now time.Time) error {
 	return s.db.Write(ctx, label(acct), func(ctx context.Context, tx *db.Tx) error {
 		return Open(ctx, tx, acct, credits, now)
 	})
 }
 
-// Open gives an account its first credit in the transaction of a caller, as Store.Open does.
+// Open is Store.Open in the transaction of the caller.
 func Open(ctx context.Context, tx *db.Tx, acct relay.AccountID, credits int64, now time.Time) error {
 	return setBalance(ctx, tx, Change{ID: string(Opened), Account: acct, Credits: credits, Reason: Opened, At: now})
 }
@@ -60,8 +60,8 @@ func (s *Store) Set(ctx context.Context, acct relay.AccountID, credits int64, no
 	})
 }
 
-// setBalance makes the change that leads to a balance of c.Credits. It does not open an
-// account that has an entry.
+// setBalance applies the change that results in a balance of c.Credits. It does not open an account
+// that has an entry.
 func setBalance(ctx context.Context, tx *db.Tx, c Change) error {
 	if c.Credits < 0 || c.Credits > MaxAmount {
 		return errAmount()
@@ -99,7 +99,7 @@ func entryFields(e *Entry) []any {
 
 func label(acct relay.AccountID) string { return "credit of account " + acct.String() }
 
-// Reason is the reason why the credit changed.
+// Reason is the reason for a change of credit.
 type Reason string
 
 // The reasons.
@@ -107,7 +107,7 @@ const (
 	Opened   Reason = "opened"   // with the account
 	Reset    Reason = "reset"    // by an inventory that was applied with reset=credit
 	Adjusted Reason = "adjusted" // by an admin, who gives the reference
-	Lookup   Reason = "lookup"   // a network lookup that was answered
+	Lookup   Reason = "lookup"   // an answered network lookup
 	Sent     Reason = "sent"     // the parts of an order
 	Refund   Reason = "refund"   // a part that was deleted or that no carrier has accepted
 )
@@ -117,14 +117,14 @@ type Change struct {
 	// ID is unique within the account.
 	ID      string
 	Account relay.AccountID
-	Credits int64 // added; negative for a charge
+	Credits int64 // the added amount; negative for a charge
 	Reason  Reason
 	// Reference names the paid object: a number, a message's id.
 	Reference string
 	At        time.Time
 }
 
-// Entry is a change as it was made.
+// Entry is the record of a change.
 type Entry struct {
 	// Sequence counts an account's changes, from 1.
 	Sequence  uint64    `json:"sequence"`
