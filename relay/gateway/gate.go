@@ -21,7 +21,7 @@ func NewGate() *Gate {
 	return g
 }
 
-// Close ends the functions that Run calls, and no function begins before Open.
+// Close ends the functions that Run calls and prevents new calls until Open.
 func (g *Gate) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

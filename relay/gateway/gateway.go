@@ -18,13 +18,13 @@ type Gateway struct {
 	URL       string    `json:"url"`
 	Version   string    `json:"version"`
 	StartedAt time.Time `json:"started_at"` // UTC
-	SeenAt    time.Time `json:"seen_at"`    // its last heartbeat, UTC
+	SeenAt    time.Time `json:"seen_at"`    // time of the last heartbeat, UTC
 	Facts     Facts     `json:"-"`
 }
 
 // HeartbeatEvery is the interval of heartbeats. A gateway is away AwayAfter its last heartbeat. A
 // starting gateway watches the heartbeats of another one with the same name for WatchFor, which
-// is long enough if one heartbeat fails and the next waits for a Redis that hangs.
+// is long enough if one heartbeat fails and the next one waits for an unresponsive Redis.
 const (
 	HeartbeatEvery = 2 * time.Second
 	WatchFor       = 3 * HeartbeatEvery
@@ -34,8 +34,8 @@ const (
 // Away reports whether the gateway has stopped sending heartbeats.
 func (g *Gateway) Away(now time.Time) bool { return now.Sub(g.SeenAt) > AwayAfter }
 
-// Facts are the properties of a gateway that others compare with theirs, by name. The value of a
-// secret is its fingerprint.
+// Facts are the properties of a gateway, by name, that other gateways compare with their own. The
+// value of a secret is its fingerprint.
 type Facts map[Fact]string
 
 // Fact is the name of a property of a gateway.
@@ -94,7 +94,7 @@ func Conflicts(self *Gateway, gateways []Gateway, now time.Time) []string {
 	return conflicts
 }
 
-// Halt records that a gateway has found the database in an earlier state than before. It is stored in
+// Halt records that a gateway has found the database in an earlier state. It is stored in
 // the database, so that all gateways stop processing until one of them has recovered.
 type Halt struct {
 	Node      string    `json:"node"`       // name of the gateway that found the earlier state

@@ -11,10 +11,10 @@ import (
 )
 
 // Keys sign and verify requests between gateways. They are derived from the master keys, which are
-// not in the database, so that a reader of the database cannot make such requests.
+// not in the database, so that a reader of the database cannot sign requests.
 type Keys [][]byte
 
-// NewKeys derives a key from each master key. The first one signs, all verify.
+// NewKeys derives a key from each master key. The first key signs; all keys verify.
 func NewKeys(masterKeys []string) (Keys, error) {
 	var keys Keys
 	for _, masterKey := range masterKeys {
@@ -32,8 +32,8 @@ type Request struct {
 	Method string
 	Target string // path and query
 	Node   string // name of the requesting gateway
-	// Actor and Role are those of the user whose request the gateway forwards; empty for its
-	// own requests.
+	// Actor and Role belong to the user of a forwarded request; empty for the gateway's own
+	// requests.
 	Actor, Role string
 	Time        time.Time // in seconds
 	Body        []byte
@@ -51,7 +51,7 @@ func (k Keys) Sign(r Request) []byte {
 	return r.sum(k[0])
 }
 
-// Verify reports whether one of the keys made the signature of a request.
+// Verify reports whether signature is the signature of a request by one of the keys.
 func (k Keys) Verify(r Request, signature []byte) bool {
 	for _, key := range k {
 		if hmac.Equal(r.sum(key), signature) {
