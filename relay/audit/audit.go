@@ -1,7 +1,7 @@
 // Package audit provides the log of changes over the admin API: the actor, the change, and
-// the values before and after it. Secrets are masked before an entry is saved.
+// the values before and after the change. Secrets are masked before an entry is saved.
 //
-// An entry is saved before the change is made and completed after it. If the entry cannot
+// An entry is saved before the change and completed after the change. If the entry cannot
 // be saved, the change is not made, so that no change is missing in the log.
 package audit
 
@@ -22,14 +22,14 @@ type Outcome string
 const (
 	Started Outcome = "started"
 	Done    Outcome = "done"
-	Refused Outcome = "refused" // answered 4xx: nothing was changed
-	Failed  Outcome = "failed"  // answered 5xx: a part may have been changed
+	Refused Outcome = "refused" // status 4xx: nothing was changed
+	Failed  Outcome = "failed"  // status 5xx: records may have been changed
 )
 
 // Outcomes lists every outcome.
 func Outcomes() []Outcome { return []Outcome{Started, Done, Refused, Failed} }
 
-// OutcomeOf returns the outcome of a request by the status of its answer.
+// OutcomeOf returns the outcome of a request by the status of its response.
 func OutcomeOf(status int) Outcome {
 	switch {
 	case status < 400:
@@ -59,7 +59,7 @@ type Entry struct {
 
 	Role    string `json:"role"`
 	Address string `json:"address"` // of the client
-	Status  int    `json:"status"`  // of the answer; 0 while it is started
+	Status  int    `json:"status"`  // of the response; 0 while the outcome is Started
 	// Request is the body of the request; Before and After are the values that it changed.
 	// All three are masked JSON and may be empty.
 	Request json.RawMessage `json:"request,omitempty"`
@@ -74,7 +74,7 @@ type Filter struct {
 	Outcome                  Outcome
 	From, To                 time.Time
 	Limit                    int
-	// Cursor is the id of the last entry of the page before.
+	// Cursor is the id of the last entry of the previous page.
 	Cursor string
 }
 
@@ -90,7 +90,7 @@ func fields(e *Entry) []any {
 	return []any{&e.ID, db.Time(&e.At), &e.Actor, &e.Operation, &e.Account, &e.Outcome, &e.Target, db.JSON(e)}
 }
 
-// Begin saves an entry that is started.
+// Begin saves a started entry.
 func (s *Store) Begin(ctx context.Context, e Entry) error {
 	const statement = `
 		INSERT INTO audit_entry (id, at, actor, operation, account, outcome, target, doc)

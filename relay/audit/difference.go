@@ -84,7 +84,7 @@ func identifier(element any) (field string, id any) {
 	return "", nil
 }
 
-// identity returns the identifier of an element as a key, empty if it has none.
+// identity returns the identifier of an element as a key; empty if there is none.
 func identity(element any) string {
 	field, id := identifier(element)
 	if field == "" {
@@ -93,8 +93,8 @@ func identity(element any) string {
 	return field + "=" + fmt.Sprint(id)
 }
 
-// elementsByID returns the elements of a list by their identities; false if an element has
-// no identity or two elements have the same.
+// elementsByID returns the elements of a list by their identities; false if an element has no
+// identity or two elements have the same identity.
 func elementsByID(list []any) (byID map[string]any, ok bool) {
 	byID = make(map[string]any, len(list))
 	for _, element := range list {

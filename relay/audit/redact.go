@@ -26,8 +26,8 @@ func isSecret(name string) bool {
 	return slices.Contains([]string{"pin", "pin2", "puk", "puk2"}, name)
 }
 
-// Document returns a value as JSON for an entry. It masks secrets and the queries of URLs,
-// and replaces a value that is too long by its size. It returns nil for a nil value.
+// Document returns a value as JSON for an entry. It masks secrets and the queries of URLs, and
+// replaces a long value with its size. It returns nil for a nil value.
 func Document(v any) json.RawMessage {
 	value, err := decoded(v)
 	if err != nil || value == nil {
@@ -50,7 +50,7 @@ func Changes(oldValue, newValue any) (oldPart, newPart json.RawMessage) {
 	return encode(a), encode(b)
 }
 
-// decoded returns a value as encoding/json decodes its JSON.
+// decoded returns a value after encoding to JSON and decoding.
 func decoded(v any) (value any, err error) {
 	if v == nil {
 		return nil, nil
