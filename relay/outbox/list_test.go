@@ -158,10 +158,10 @@ func pageEndsAfterMaxScanned(r *rig) {
 		r.Errorf("second page: %d deliveries, cursor %q, error %v; want first and no cursor", len(page), cursor, err)
 	}
 	// A search whose time has passed ends after the first statement, which reads 11 deliveries.
-	f.Cursor, f.SearchUntil = "", at(0)
-	page, next, err = r.List(r.Context(), f)
-	if oldest := at(2.189); err != nil || len(page) != 0 || !SearchedTo(next).Equal(oldest) {
-		r.Errorf("%d deliveries, searched to %v, error %v, want 0 and %v", len(page), SearchedTo(next), err, oldest)
+	f.Cursor, f.SearchUntil = "", timeAt(0)
+	page, cursor, err = r.List(r.Context(), f)
+	if oldest := timeAt(2.189); err != nil || len(page) != 0 || !SearchedTo(cursor).Equal(oldest) {
+		r.Errorf("late search: %d deliveries, searched to %v, error %v; want 0 and %v", len(page), SearchedTo(cursor), err, oldest)
 	}
 }
 
