@@ -19,7 +19,7 @@ import (
 var (
 	ErrUnsigned  = errors.New("netserver: the signature is missing")
 	ErrSignature = errors.New("netserver: the signature does not match")
-	ErrStale     = errors.New("netserver: the signature has expired")
+	ErrStale     = errors.New("netserver: the signature is too old or too new")
 )
 
 // maxSkew is the largest accepted difference between the clocks of a sender and of this
@@ -151,9 +151,9 @@ func VerifyDisruptive(token string, body []byte, secret string, now time.Time) e
 	seconds, skew := float64(now.UnixMilli())/1000, maxSkew.Seconds()
 	switch {
 	case claims.Expires == 0 || seconds > claims.Expires+skew:
-		return fmt.Errorf("%w: it has expired", ErrStale)
+		return fmt.Errorf("%w: the token has expired", ErrStale)
 	case claims.Issued > seconds+skew:
-		return fmt.Errorf("%w: it was issued in the future", ErrStale)
+		return fmt.Errorf("%w: the token was issued in the future", ErrStale)
 	}
 	return nil
 }

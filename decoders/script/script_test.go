@@ -149,7 +149,7 @@ func TestNoExpressionRunsLong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, err := Compile(source)
 			if err != nil {
-				return
+				t.Fatal(err)
 			}
 			start := time.Now()
 			res, err := s.Decode(&f)

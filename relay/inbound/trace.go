@@ -152,7 +152,7 @@ func (t *traceBuilder) frames(ctx context.Context, p *Post) error {
 	}
 	post, found, err := p.Frames(ctx)
 	if relay.KindOf(err) == relay.KindUnavailable {
-		t.add(time.Time{}, "waits", "", "what became of its frames cannot be read now, because a back end is down")
+		t.add(time.Time{}, "waits", "", "the frames cannot be read now, because a back end is down")
 		return nil
 	}
 	if err != nil {
@@ -196,7 +196,7 @@ func (t *traceBuilder) message(ctx context.Context, m Message) error {
 	}
 	switch p := traced.Part; {
 	case traced.DuplicateOf != "":
-		t.add(time.Time{}, "duplicate", m.ID, "the carrier handed over the same as "+traced.DuplicateOf)
+		t.add(time.Time{}, "duplicate", m.ID, "the same as "+traced.DuplicateOf+", sent again by the carrier")
 		return nil
 	case p != nil && traced.MessageID == "":
 		t.add(time.Time{}, "joined", m.ID, fmt.Sprintf("part %d of %d; waits for the others, or they have expired", p.Number, p.Total))

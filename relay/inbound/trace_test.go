@@ -109,7 +109,7 @@ func TestATraceExplainsMissingDeliveries(t *testing.T) {
 	p.add(event.Event{ID: "u1", Kind: event.Uplink, State: event.Done}, "", nil, original)
 	for id, want := range map[string]string{
 		"s1": "routed|s1|no deliveries; as the relays are now: geo relay g1: black_hole, 0 deliveries",
-		"s2": "duplicate|s2|the carrier handed over the same as s1",
+		"s2": "duplicate|s2|the same as s1, sent again by the carrier",
 		"s3": "joined|s3|part 1 of 2; waits for the others, or they have expired",
 		"s4": "waits||has not been processed yet",
 		"s5": "quarantined||no number",
