@@ -61,7 +61,8 @@ type Doer interface {
 	Do(ctx context.Context, req outbox.Request) (Response, error)
 }
 
-// Do sends a request once and reads the response. If it gets no status, it returns an error
+// Do sends a request and reads the response. Only net/http may repeat it, on a new connection,
+// if the request has a Webhook-Id. If it gets no status, it returns an error
 // without secrets, for delivery.Classify. A response whose body is incomplete or too slow has
 // its status nevertheless. The error is delivery.Unsendable for a request that can never be
 // sent, for example because of an invalid URL or header.

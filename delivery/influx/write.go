@@ -66,7 +66,7 @@ func (s *Store) send(ctx context.Context, e *encodedBatch, lines []line, grouped
 		// Servers usually refuse all lines of a measurement in which another program has
 		// written the field as an integer. Halving finds adjacent lines with few calls.
 		lines = slices.SortedStableFunc(slices.Values(lines), func(a, b line) int {
-			return bytes.Compare(e.buf[a.start:a.name], e.buf[b.start:b.name])
+			return bytes.Compare(e.buf[a.start:a.tags], e.buf[b.start:b.tags])
 		})
 		grouped = true
 	}
@@ -78,7 +78,7 @@ func (s *Store) send(ctx context.Context, e *encodedBatch, lines []line, grouped
 }
 
 type line struct {
-	start, name, end int // within the buffer; name is the offset of the tags
+	start, tags, end int // offsets within the buffer
 	origin           iot.Refused
 }
 
@@ -118,7 +118,7 @@ func (e *encodedBatch) add(origin iot.Refused, encode func([]byte) []byte) {
 	start := len(e.buf)
 	if e.buf = encode(e.buf); len(e.buf) > start {
 		name := bytes.Index(e.buf[start:], []byte(",account="))
-		e.lines = append(e.lines, line{start: start, name: start + name, end: len(e.buf), origin: origin})
+		e.lines = append(e.lines, line{start: start, tags: start + name, end: len(e.buf), origin: origin})
 	}
 }
 

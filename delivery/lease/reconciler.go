@@ -18,11 +18,11 @@ type Reconciler[R comparable] struct {
 	Gate  *gateway.Gate
 	// Schedule is called with each record and the time that it returned for the record in the
 	// previous pass, or the zero time.
-	Schedule func(ctx context.Context, ref R, lastAttempt time.Time) time.Time
+	Schedule func(ctx context.Context, ref R, scheduledAt time.Time) time.Time
 	Now      func() time.Time
 	Log      *slog.Logger
 
-	attempts map[R]time.Time
+	scheduled map[R]time.Time
 }
 
 // Pass schedules the records that are due, once, and returns their number. It does nothing
@@ -38,16 +38,16 @@ func (r *Reconciler[R]) Pass(ctx context.Context) int {
 		}
 		return 0
 	}
-	attempts := make(map[R]time.Time, len(refs))
+	scheduled := make(map[R]time.Time, len(refs))
 	for _, ref := range refs {
 		if ctx.Err() != nil {
 			break
 		}
-		if t := r.Schedule(ctx, ref, r.attempts[ref]); !t.IsZero() {
-			attempts[ref] = t
+		if t := r.Schedule(ctx, ref, r.scheduled[ref]); !t.IsZero() {
+			scheduled[ref] = t
 		}
 	}
-	r.attempts = attempts
+	r.scheduled = scheduled
 	return len(refs)
 }
 

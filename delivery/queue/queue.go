@@ -145,10 +145,10 @@ func New(deps Deps, o Options) (*Queue, error) {
 
 	q.reconciler = lease.Reconciler[outbox.Ref]{
 		Due: q.deps.Store.Due, Limit: maxDue, Gate: q.deps.Gate, Now: q.deps.Now, Log: q.deps.Logger.With("queue", asynqQueue),
-		Schedule: func(_ context.Context, ref outbox.Ref, lastAttempt time.Time) time.Time {
+		Schedule: func(_ context.Context, ref outbox.Ref, scheduledAt time.Time) time.Time {
 			now := q.deps.Now()
-			if q.leases.Has(ref) || now.Sub(lastAttempt) < rescheduleAfter {
-				return lastAttempt
+			if q.leases.Has(ref) || now.Sub(scheduledAt) < rescheduleAfter {
+				return scheduledAt
 			}
 			q.schedule(retry{ref: ref})
 			return now
@@ -271,8 +271,8 @@ const maxDispatchWait = 500 * time.Millisecond
 
 // Dispatch makes the first attempts of deliveries that were just created with the queue's
 // lease. It returns soon: deliveries without capacity are released and due at once. It waits
-// for capacity only if all deliveries go to one endpoint, so that it delays no other endpoint,
-// and never for deliveries of rules, which would delay the frames of other accounts.
+// for capacity only if all deliveries go to one endpoint or none was admitted, and never for
+// deliveries of rules, which would delay the frames of other accounts.
 func (q *Queue) Dispatch(ds []outbox.Delivery) {
 	var refused []*item
 	anyAdmitted := false

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// retry is an attempt that must be scheduled, which may be the first one. A zero dueAt means
-// now.
+// retry is an attempt to schedule: a retry, or the first attempt of a delivery whose lease has
+// expired or whose turn has come. A zero dueAt means now.
 type retry struct {
 	ref   outbox.Ref
 	dueAt time.Time
@@ -20,7 +20,7 @@ type retry struct {
 
 // outcomesSaved ends the holds on deliveries. It schedules their retries and the deliveries
 // that are next in ordered queues. If these are too many at once, the reconciler schedules
-// the rest when they are due.
+// the remaining deliveries when they are due.
 func (q *Queue) outcomesSaved(saved []outbox.Outcome, nextRefs []outbox.Ref) {
 	for i := range saved {
 		q.leases.Drop(outbox.Ref{Account: saved[i].Account, ID: saved[i].ID})
@@ -42,8 +42,8 @@ func (q *Queue) schedule(r retry) {
 	}
 }
 
-// maxRetries is the largest number of retries enqueued in one round.
-const maxRetries = 200
+// maxEnqueued is the largest number of retries enqueued in one round.
+const maxEnqueued = 200
 
 // scheduleLoop attempts the deliveries that are due now, and creates timers for the others.
 func (q *Queue) scheduleLoop() {
@@ -72,7 +72,7 @@ func (q *Queue) scheduleLoop() {
 }
 
 func (q *Queue) nextRetry(n int) (r retry, ok bool) {
-	if n >= maxRetries {
+	if n >= maxEnqueued {
 		return r, false
 	}
 	select {

@@ -76,7 +76,7 @@ func (s *Submitter) accept(m *message.Message, end time.Time) bool {
 // that cannot be submitted.
 func (s *Submitter) classifyParts(item *item, q *carrierQueue) (outcomes []message.Outcome) {
 	now := s.deps.Now()
-	isIdempotent := func(carrier string) bool { return q != nil && q.route.Name == carrier && q.route.Idempotent }
+	isIdempotent := func(name string) bool { return q != nil && q.route.Name == name && q.route.Idempotent }
 	for n := range item.msg.Parts {
 		p := &item.msg.Parts[n]
 		o := message.Outcome{PartRef: item.ref(n), Carrier: p.Carrier, At: now}

@@ -131,8 +131,8 @@ func (s *Submitter) saveOutcomes(ctx context.Context, batch []pendingOutcome) (r
 	return result, nil
 }
 
-func (s *Submitter) queueNamed(carrier string) *carrierQueue {
-	i := slices.IndexFunc(s.queues, func(q *carrierQueue) bool { return q.route.Name == carrier })
+func (s *Submitter) queueNamed(name string) *carrierQueue {
+	i := slices.IndexFunc(s.queues, func(q *carrierQueue) bool { return q.route.Name == name })
 	if i < 0 {
 		return nil
 	}

@@ -129,9 +129,9 @@ func (i input) order(c *fiber.Ctx) message.Order {
 // numbers reads an array of phone numbers, which may be JSON strings or numbers.
 func (i input) numbers(name string) []string {
 	if values, ok := i.Value(name).([]any); ok {
-		for i, v := range values {
+		for index, v := range values {
 			if n, ok := v.(json.Number); ok {
-				values[i] = n.String()
+				values[index] = n.String()
 			}
 		}
 	}

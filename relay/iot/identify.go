@@ -278,7 +278,7 @@ func (s *Service) createDevices(ctx context.Context, ab *accountBatch, group []*
 
 	// 2. Plan the devices, up to the limits of the account.
 	var planned []Known
-	decoders := make(map[string]*compiled) // by identifier
+	codecs := make(map[string]*compiled) // by identifier
 	series := 0
 	for _, w := range newFrames {
 		known, c, refusal, err := s.planDevice(ctx, ab, w, len(planned), series)
@@ -287,7 +287,7 @@ func (s *Service) createDevices(ctx context.Context, ab *accountBatch, group []*
 		}
 		if refusal == "" {
 			series += len(known.Sensors)
-			decoders[known.Device.Identifier] = c
+			codecs[known.Device.Identifier] = c
 			planned = append(planned, known)
 		}
 	}
@@ -304,7 +304,7 @@ func (s *Service) createDevices(ctx context.Context, ab *accountBatch, group []*
 			return fmt.Errorf("iot: create %d devices: %w", len(chunk), s.retryIfGone(ab.acct, err))
 		}
 		for _, known := range chunk {
-			ab.addDevice(known, decoders[known.Device.Identifier])
+			ab.addDevice(known, codecs[known.Device.Identifier])
 		}
 	}
 	return nil

@@ -31,7 +31,6 @@ const cachePause = 5 * time.Second
 // before the last missed change. Other gateways may use them until latestFresh or heardFresh has
 // passed.
 type optionalCache struct {
-	cache  Cache
 	now    func() time.Time
 	logger *slog.Logger
 

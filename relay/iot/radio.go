@@ -74,8 +74,8 @@ func (u *RadioData) orNil() *RadioData {
 	return u
 }
 
-// heardAt returns the network's time of receipt if it is plausible and not later than the gateway's
-// time of receipt, else the gateway's time of receipt.
+// heardAt returns the network server's time of receipt if it is plausible and not later than
+// ReceivedAt, else ReceivedAt.
 func (w *workItem) heardAt() time.Time {
 	networkTime := w.Frame.NetworkTime
 	if !Plausible(networkTime, w.ReceivedAt) || networkTime.After(w.ReceivedAt) {

@@ -63,7 +63,7 @@ func New(store *Store, cache Cache, readings ReadingStore, compile Compiler, o O
 	}
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return &Service{
-		store: store, cache: cache, optional: &optionalCache{cache: cache, now: o.Now, logger: o.Logger},
+		store: store, cache: cache, optional: &optionalCache{now: o.Now, logger: o.Logger},
 		readings: readings, compile: compile, options: o, unmapped: unmappedKeys{byDecoder: make(map[Ref]map[string]UnmappedKey)},
 		accounts: &recordCache{accounts: make(map[relay.AccountID]*accountCache)},
 	}

@@ -18,7 +18,9 @@
 //	                     │   └─────retry──────┘ │ └───▶ rejected
 //	                     └───Resend─── unknown ◀┘
 //
-// A receipt may arrive at any time; the states without a following one are final.
+// A pending part without a carrier is rejected; one whose record does not open, or that was due
+// when the database was restored, is unknown. A receipt may arrive at any time. The states
+// without a following one are final.
 //
 // A message has a row in the table message, which never changes, and a narrow row in
 // message_state, so that a change of state rewrites neither the text nor the indexes of

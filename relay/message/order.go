@@ -51,7 +51,7 @@ type Sent struct {
 	Repeated bool `json:"-"`
 }
 
-// PendingMessage is a pending part as the lists of interfaces show it.
+// PendingMessage is a pending part, or in Sent a whole message, as the interfaces show it.
 type PendingMessage struct {
 	ID                ID        `json:"id"`
 	Source            string    `json:"source"`

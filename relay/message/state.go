@@ -10,8 +10,8 @@ type State string
 const (
 	// Pending means that the part is paid for and not yet sent.
 	Pending State = "pending"
-	// Sending means that the part was submitted to a carrier that has not answered. After a
-	// crash the carrier may or may not have accepted it.
+	// Sending means that the part is being submitted, and that its outcome is not saved. After
+	// a crash the carrier may or may not have accepted it.
 	Sending State = "sending"
 	// Accepted means that the carrier has accepted the part.
 	Accepted State = "accepted"

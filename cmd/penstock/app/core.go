@@ -89,20 +89,20 @@ type services struct {
 }
 
 func (g *Gateway) openServices(ctx context.Context, stores backends, senders outbound) (s services, err error) {
-	submitter, err := jobs.New(jobs.Deps{Store: stores.records.Jobs, Redis: stores.cache, Gate: g.gate, Logger: g.log}, jobs.Options{})
+	jobService, err := jobs.New(jobs.Deps{Store: stores.records.Jobs, Redis: stores.cache, Gate: g.gate, Logger: g.log}, jobs.Options{})
 	if err != nil {
 		return s, err
 	}
 	records := stores.records
 	files := archive.New(records.Files, records.Calls)
 	g.onClose(files.Close)
-	ledgers, err := g.openLedgers(ctx, stores.records, senders.events, submitter)
+	ledgers, err := g.openLedgers(ctx, stores.records, senders.events, jobService)
 	if err != nil {
 		return s, err
 	}
-	sims := g.openSIMs(stores.records, senders, submitter)
-	calls := sip.New(sip.Deps{Jobs: records.Jobs, Submit: submitter, Archives: files, Mails: senders.mails, PublicURL: g.cfg.PublicURL})
-	return services{archive: files, ledgers: ledgers, sims: sims, calls: calls, jobs: submitter}, nil
+	sims := g.openSIMs(stores.records, senders, jobService)
+	calls := sip.New(sip.Deps{Jobs: records.Jobs, Submit: jobService, Archives: files, Mails: senders.mails, PublicURL: g.cfg.PublicURL})
+	return services{archive: files, ledgers: ledgers, sims: sims, calls: calls, jobs: jobService}, nil
 }
 
 // outbound has the queue of deliveries and the clients that perform them.
