@@ -33,17 +33,17 @@ type batch struct {
 	memory  int64  // acquired from Intake.memory
 	arrived uint64 // entries accepted since the previous batch was read
 	ended   chan struct{}
-	took    time.Duration // valid once ended is closed
-	err     error         // valid once ended is closed; nil when every effect is durable
-	earlier []*batch      // the batches that had not ended when this one was read
-	noted   chan struct{} // closed once takeLarge has recorded the accounts of its entries
-	keyed   chan struct{}
+	took    time.Duration       // valid once ended is closed
+	err     error               // valid once ended is closed; nil when every effect is durable
+	earlier []*batch            // the batches that had not ended when this one was read
+	noted   chan struct{}       // closed once takeLarge has recorded the accounts of the entries
+	keyed   chan struct{}       // closed once keys is set
 	keys    map[uint64]struct{} // valid once keyed is closed
 }
 
 // Run processes the journal until ctx is done. Several batches are processed
 // concurrently; the checkpoint follows them in order. Run starts at the checkpoint:
-// after an error, records that were read but not committed are read again.
+// records that an earlier call read but did not commit are read again.
 func (i *Intake) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -63,7 +63,7 @@ func (i *Intake) Run(ctx context.Context) error {
 	return err
 }
 
-// dispatch reads batches and starts to process each.
+// dispatch reads batches and starts a worker for each.
 //
 // Acceptance has priority. Senders time out after seconds and most do not retry,
 // while a reading may be stored a second later. So entries accumulate under load
@@ -72,7 +72,7 @@ func (i *Intake) Run(ctx context.Context) error {
 func (i *Intake) dispatch(ctx context.Context, started chan<- *batch) error {
 	var newest *batch
 	var open []*batch
-	var records []journal.Record // that are not in a batch yet
+	var records []journal.Record // read, and not in a batch yet
 	for accepted := i.accepted.Load(); i.throttle(ctx, newest); {
 		if len(records) == 0 {
 			var err error
@@ -111,7 +111,7 @@ func (i *Intake) work(ctx context.Context, b *batch, records []journal.Record) {
 	defer i.memory.Release(b.memory)
 	start := time.Now()
 	items, unsaved := i.items(ctx, records)
-	// takeLarge compares each entry with those before it, also those of earlier batches.
+	// takeLarge compares each entry with earlier entries, including those of earlier batches.
 	for _, e := range b.earlier {
 		relay.Wait(ctx, e.noted)
 	}
@@ -170,8 +170,8 @@ func (i *Intake) throttle(ctx context.Context, newest *batch) bool {
 	}
 }
 
-// commit advances the checkpoint after each batch. After a batch that
-// failed, it stops dispatch and waits for the remaining batches to end.
+// commit advances the checkpoint after each batch. After a failed batch, commit stops
+// dispatch and waits until the remaining batches have ended.
 func (i *Intake) commit(started <-chan *batch, stop func()) error {
 	var failed error
 	for b := range started {
@@ -181,7 +181,7 @@ func (i *Intake) commit(started <-chan *batch, stop func()) error {
 			err = i.consumer.Commit(b.lastSeq)
 		}
 		if failed == nil && err != nil && !errors.Is(err, context.Canceled) {
-			i.logger.Error("the checkpoint is not advanced", "error", err)
+			i.logger.Error("checkpoint not advanced", "error", err)
 		}
 		if failed == nil && err != nil {
 			failed = err
@@ -200,33 +200,33 @@ func (i *Intake) items(ctx context.Context, records []journal.Record) (items []I
 	items = make([]Item, 0, len(records))
 	previous := &Entry{}
 	for _, r := range records {
-		it, bad := i.itemAfter(r, previous)
-		if bad != nil {
-			err = errors.Join(err, i.complete(ctx, []Item{it}, []event.Status{quarantine(it, bad)}))
+		item, parseErr := i.itemAfter(r, previous)
+		if parseErr != nil {
+			err = errors.Join(err, i.complete(ctx, []Item{item}, []event.Status{quarantine(item, parseErr)}))
 			continue
 		}
-		items = append(items, it)
+		items = append(items, item)
 		previous = &items[len(items)-1].Entry
 	}
 	return items, err
 }
 
 // An entry of more than largeWeight is deferred if another account has sent an entry in the
-// last neighbourTime, because that account's entries would wait for it. Deferred entries of
-// the accounts are processed in turns.
+// last neighbourTime, because the entries of the other account would wait for the large one.
+// Accounts take turns when deferred entries are processed.
 const (
 	largeWeight   = 1 << 20
 	neighbourTime = 10 * time.Second
 	largeReason   = "waits for its turn: the post is large, and other accounts send too"
 )
 
-// neighbours records the last entries of the two accounts that sent last.
+// neighbours records the last entry of each of the two accounts that sent most recently.
 type neighbours struct {
-	mu   sync.Mutex
-	last [2]sighting
+	mu     sync.Mutex
+	recent [2]sighting // newest first
 }
 
-// sighting is the receipt of the last entry of an account.
+// sighting is the time at which the last entry of an account was received.
 type sighting struct {
 	account relay.AccountID
 	t       time.Time
@@ -237,37 +237,37 @@ type sighting struct {
 func (n *neighbours) note(acct relay.AccountID, receivedAt time.Time) (crowded bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.last[0].account != acct {
-		n.last[1] = n.last[0]
+	if n.recent[0].account != acct {
+		n.recent[1] = n.recent[0]
 	}
-	n.last[0] = sighting{acct, receivedAt}
-	return receivedAt.Sub(n.last[1].t).Abs() < neighbourTime // the clock may have been set back
+	n.recent[0] = sighting{acct, receivedAt}
+	return receivedAt.Sub(n.recent[1].t).Abs() < neighbourTime // the clock may have been set back
 }
 
-// takeLarge removes the entries that are deferred from items, and returns their statuses.
+// takeLarge splits items into small entries, and large entries to defer with their statuses.
 func (i *Intake) takeLarge(items []Item) (small, deferred []Item, statuses []event.Status) {
 	small = items[:0]
 	for n := range items {
-		it := items[n]
-		crowded := i.neighbours.note(it.Entry.Account, it.Entry.ReceivedAt)
-		if crowded && weight(it.Entry.Body) > largeWeight {
-			deferred, statuses = append(deferred, it), append(statuses, it.Status(event.Pending, largeReason))
+		item := items[n]
+		crowded := i.neighbours.note(item.Entry.Account, item.Entry.ReceivedAt)
+		if crowded && weight(item.Entry.Body) > largeWeight {
+			deferred, statuses = append(deferred, item), append(statuses, item.Status(event.Pending, largeReason))
 			continue
 		}
-		small = append(small, it)
+		small = append(small, item)
 	}
 	return small, deferred, statuses
 }
 
-// The limits of the weight of entries that are processed together. An entry above a limit
-// is processed alone.
+// The maximum weight of entries that are processed together. An entry above a limit is
+// processed alone.
 const (
-	maxBatchWeight = 12 << 20
-	maxWeight      = 24 << 20 // of all batches of Run that are processed at the same time
+	maxBatchWeight = 12 << 20 // of a batch
+	maxWeight      = 24 << 20 // of all batches that Run processes concurrently
 )
 
-// weight estimates the memory, in bytes, of an entry that is being processed. A decoded
-// value takes many times the memory of its JSON: the object {"a":1} takes about 350 bytes.
+// weight estimates the memory in bytes that processing an entry takes. A decoded value
+// takes many times the memory of its JSON: the object {"a":1} takes about 350 bytes.
 func weight(payload []byte) int {
 	const object, value = 350, 64
 	return len(payload) + object*bytes.Count(payload, []byte("{")) + value*bytes.Count(payload, []byte(","))

@@ -14,11 +14,11 @@ import (
 // deferredBatch is the number of deferred entries that are processed in one turn.
 const deferredBatch = 16
 
-// noAccount sorts before every account.
+// noAccount is lower than every account ID.
 const noAccount = relay.AccountID(-1)
 
-// processDeferred processes deferred entries in turns: the oldest of one account,
-// then the oldest of the next account. It includes entries deferred before a restart.
+// processDeferred processes deferred entries in turns, including entries deferred before a
+// restart. Each turn begins with the account after the last account of the previous turn.
 func (i *Intake) processDeferred(ctx context.Context) {
 	backoff, lastAccount := minBackoff, noAccount
 	for ctx.Err() == nil {
@@ -44,8 +44,8 @@ func (i *Intake) processDeferred(ctx context.Context) {
 	}
 }
 
-// deferredTurn processes deferred entries of the accounts after lastAccount. It
-// returns the last account of the turn, or noAccount if there are no such entries.
+// deferredTurn processes deferred entries of accounts above lastAccount. It returns the last
+// account of the turn, or noAccount if there are no deferred entries of these accounts.
 func (i *Intake) deferredTurn(ctx context.Context, lastAccount relay.AccountID) (relay.AccountID, error) {
 	statuses, err := i.statuses.Deferred(ctx, i.kind, lastAccount, deferredBatch)
 	if err != nil || len(statuses) == 0 {
@@ -62,7 +62,7 @@ func (i *Intake) deferredTurn(ctx context.Context, lastAccount relay.AccountID) 
 		}
 		account, sum = status.Account, sum+w
 		if errors.Is(err, journal.ErrNotFound) {
-			i.logger.Error("deferred event lost: its record is damaged or was removed", "event", status.ID)
+			i.logger.Error("deferred event lost: record damaged or deleted", "event", status.ID)
 			status.State = event.Done
 			ended = append(ended, status)
 			continue
@@ -70,13 +70,13 @@ func (i *Intake) deferredTurn(ctx context.Context, lastAccount relay.AccountID) 
 		if err != nil {
 			return noAccount, fmt.Errorf("event %s: %w", status.ID, err)
 		}
-		it, err := i.item(r)
+		item, err := i.item(r)
 		if err != nil {
-			ended = append(ended, quarantine(it, err))
+			ended = append(ended, quarantine(item, err))
 			continue
 		}
-		it.NoDefer = true
-		items = append(items, it)
+		item.NoDefer = true
+		items = append(items, item)
 	}
 	if err := i.statuses.Set(ctx, i.kind, ended); err != nil {
 		return noAccount, err
@@ -84,12 +84,12 @@ func (i *Intake) deferredTurn(ctx context.Context, lastAccount relay.AccountID) 
 	return account, i.reprocess(ctx, items)
 }
 
-// needTimeout limits the query of the statuses for a journal.
+// needTimeout limits the status queries of Need.
 const needTimeout = 2 * time.Second
 
-// Need returns the Need option of a journal. The option reports whether records before the
-// checkpoint are needed: those of deferred events, which are not processed yet, and of
-// quarantined events, which can be replayed.
+// Need returns the Need option of a journal. The option reports whether a range of records
+// before the checkpoint contains deferred events, which are not processed yet, or quarantined
+// events, which can be replayed.
 func Need(kind event.Kind, statuses *event.Statuses) func(firstSeq, lastSeq uint64) (journal.Need, error) {
 	return func(firstSeq, lastSeq uint64) (journal.Need, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), needTimeout)

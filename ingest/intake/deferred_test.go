@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -11,8 +12,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// acceptOf accepts n entries of an account.
-func (r *rig) acceptOf(acct relay.AccountID, n int) {
+// acceptFor accepts n entries of an account.
+func (r *rig) acceptFor(acct relay.AccountID, n int) {
 	r.t.Helper()
 	for range n {
 		if _, err := r.Accept(r.t.Context(), &Entry{Account: acct, Source: "generic", Body: []byte(`{}`)}); err != nil {
@@ -21,71 +22,68 @@ func (r *rig) acceptOf(acct relay.AccountID, n int) {
 	}
 }
 
-// busyWith defers the entries of an account until they are NoDefer.
-func (r *rig) busyWith(acct relay.AccountID) {
-	r.p.set(nil, func(it Item) (*event.Status, error) {
-		if it.Entry.Account != acct || it.NoDefer {
+// deferEntriesOf makes the processor defer the entries of an account that may be deferred.
+func (r *rig) deferEntriesOf(acct relay.AccountID) {
+	r.p.setHooks(nil, func(item Item) (*event.Status, error) {
+		if item.Entry.Account != acct || item.NoDefer {
 			return nil, nil
 		}
-		return &event.Status{ID: it.ID, Seq: it.Seq, State: event.Pending, Reason: "waits", Account: acct}, nil
+		return &event.Status{ID: item.ID, Seq: item.Seq, State: event.Pending, Reason: "waits", Account: acct}, nil
 	})
 }
 
 func TestDeferredEntriesAreProcessedAgain(t *testing.T) {
 	r := newRig(t, Options{})
-	r.busyWith(7)
-	r.acceptOf(7, 40)
-	r.acceptOf(3, 40)
+	r.deferEntriesOf(7)
+	r.acceptFor(7, 40)
+	r.acceptFor(3, 40)
 	stop := r.run()
-	r.settled()
-	r.await("what was deferred is processed", func() bool { return len(r.statuses.reasons()) == 0 })
+	r.waitProcessed()
+	r.await("deferred entries are processed", func() bool { return len(r.statuses.reasons()) == 0 })
 	stop()
 	for seq, want := range map[uint64]int{1: 2, 40: 2, 41: 1, 80: 1} {
-		if n := r.p.ended(seq); n != want {
-			t.Errorf("entry %d was processed %d times, want %d", seq, n, want)
+		if n := r.p.processedCount(seq); n != want {
+			t.Errorf("entry %d: processed %d times, want %d", seq, n, want)
 		}
 	}
 	s := r.Status()
-	relaytest.Equal(t, "the number of entries deferred", s.Deferred, 40)
-	relaytest.Equal(t, "the number of entries quarantined", s.Quarantined, 0)
+	relaytest.Equal(t, "the number of deferred entries", s.Deferred, 40)
+	relaytest.Equal(t, "the number of quarantined entries", s.Quarantined, 0)
 }
 
-// The checkpoint passes deferred entries, so that other entries do not wait. The event has the
-// reason why it is pending.
-func TestDeferredEntriesDelayNoOthers(t *testing.T) {
+// The checkpoint passes deferred entries. The event of a deferred entry has the reason of the
+// deferral.
+func TestDeferredEntriesDoNotDelayOtherEntries(t *testing.T) {
 	r := newRig(t, Options{Batch: 10})
 	release := make(chan struct{})
-	r.p.set(nil, func(it Item) (*event.Status, error) {
-		if it.Entry.Account != 7 {
+	r.p.setHooks(nil, func(item Item) (*event.Status, error) {
+		if item.Entry.Account != 7 {
 			return nil, nil
 		}
-		if it.NoDefer {
+		if item.NoDefer {
 			<-release
 			return nil, nil
 		}
-		return &event.Status{ID: it.ID, Seq: it.Seq, State: event.Pending, Reason: "waits", Account: 7}, nil
+		return &event.Status{ID: item.ID, Seq: item.Seq, State: event.Pending, Reason: "waits", Account: 7}, nil
 	})
-	r.acceptOf(7, 30)
-	r.acceptOf(3, 30)
+	r.acceptFor(7, 30)
+	r.acceptFor(3, 30)
 	stop := r.run()
-	r.settled()
-	if r.p.ended(60) != 1 {
-		t.Error("the other account's entries were not processed")
-	}
+	r.waitProcessed()
+	relaytest.Equal(t, "the number of times entry 60 was processed", r.p.processedCount(60), 1)
 	e, _, err := r.Event(t.Context(), r.id(30))
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the state of a deferred entry", e.State, event.Pending)
-	relaytest.Equal(t, "its reason", e.Reason, "waits")
+	relaytest.Equal(t, "the reason of a deferred entry", e.Reason, "waits")
 	close(release)
-	r.await("what was deferred is processed", func() bool { return len(r.statuses.reasons()) == 0 })
+	r.await("deferred entries are processed", func() bool { return len(r.statuses.reasons()) == 0 })
 	stop()
 }
 
-// A turn has entries of several accounts, however many of one account wait.
 func TestAccountsTakeTurnsWithDeferredEntries(t *testing.T) {
 	r := newRig(t, Options{})
-	r.acceptOf(7, 3*deferredBatch)
-	r.acceptOf(9, 2)
+	r.acceptFor(7, 3*deferredBatch)
+	r.acceptFor(9, 2)
 	var statuses []event.Status
 	for seq := uint64(1); seq <= 3*deferredBatch+2; seq++ {
 		acct := relay.AccountID(7)
@@ -96,28 +94,27 @@ func TestAccountsTakeTurnsWithDeferredEntries(t *testing.T) {
 	}
 	relaytest.NoError(t, r.statuses.Set(t.Context(), event.Uplink, statuses))
 	var turns []string
-	for last := noAccount; len(turns) < 5; {
-		before := len(r.p.order)
-		next, err := r.deferredTurn(t.Context(), last)
+	for lastAccount := noAccount; len(turns) < 5; {
+		earlier := len(r.p.order)
+		turnAccount, err := r.deferredTurn(t.Context(), lastAccount)
 		relaytest.NoError(t, err)
-		who := ""
-		for _, seq := range r.p.order[before:] {
-			who += map[bool]string{true: "9", false: "7"}[seq > 3*deferredBatch]
+		accounts := ""
+		for _, seq := range r.p.order[earlier:] {
+			accounts += map[bool]string{true: "9", false: "7"}[seq > 3*deferredBatch]
 		}
-		turns, last = append(turns, who), next
+		turns, lastAccount = append(turns, accounts), turnAccount
 	}
 	if want := []string{strings.Repeat("7", deferredBatch), "99", "", strings.Repeat("7", deferredBatch), ""}; !slices.Equal(turns, want) {
-		t.Errorf("%q, want %q", turns, want)
+		t.Errorf("accounts of the turns = %q, want %q", turns, want)
 	}
 }
 
-// Entries deferred before a crash are processed after it, except those whose records are
-// deleted.
+// The status of entry 99 has no record: the restart clears it.
 func TestDeferredEntriesSurviveARestart(t *testing.T) {
 	r := newRig(t, Options{})
-	r.acceptOf(7, 2)
+	r.acceptFor(7, 2)
 	stop := r.run()
-	r.settled()
+	r.waitProcessed()
 	stop()
 	if err := r.statuses.Set(t.Context(), event.Uplink, []event.Status{
 		{ID: r.id(2), Seq: 2, State: event.Pending, Account: 7}, {ID: r.id(99), Seq: 99, State: event.Pending, Account: 7},
@@ -127,67 +124,67 @@ func TestDeferredEntriesSurviveARestart(t *testing.T) {
 	relaytest.NoError(t, r.log.Close())
 	r.open(Options{Linger: -1, Logger: slog.New(slog.DiscardHandler)})
 	r.run()
-	r.await("what was deferred is processed", func() bool { return len(r.statuses.reasons()) == 0 })
-	relaytest.Equal(t, "how often the first was processed", r.p.ended(1), 1)
-	relaytest.Equal(t, "how often the second was processed", r.p.ended(2), 2)
+	r.await("deferred entries are processed", func() bool { return len(r.statuses.reasons()) == 0 })
+	relaytest.Equal(t, "the number of times entry 1 was processed", r.p.processedCount(1), 1)
+	relaytest.Equal(t, "the number of times entry 2 was processed", r.p.processedCount(2), 2)
 }
 
 func TestDeferredEntriesWaitForABackEnd(t *testing.T) {
 	r := newRig(t, Options{})
-	r.busyWith(7)
+	r.deferEntriesOf(7)
 	r.statuses.setDown(true)
-	r.acceptOf(7, 1)
+	r.acceptFor(7, 1)
 	r.run()
-	r.await("it waits", r.Blocked)
+	r.await("processing is blocked", r.Blocked)
 	r.statuses.setDown(false)
-	r.await("it is processed", func() bool { return r.p.ended(1) == 2 && len(r.statuses.reasons()) == 0 && !r.Blocked() })
+	r.await("the entry is processed", func() bool { return r.p.processedCount(1) == 2 && len(r.statuses.reasons()) == 0 && !r.Blocked() })
 }
 
-// After a back end lost its newest writes, the journal is processed again from the first
-// entry whose effects may be missing.
-func TestTheJournalIsProcessedAgainFromWhereABackEndIsComplete(t *testing.T) {
+// When a back end has lost its newest writes, Revert moves the checkpoint back to the last
+// position that Complete returned.
+func TestEntriesAfterACompletePositionAreProcessedAgain(t *testing.T) {
 	r := newRig(t, Options{})
 	release := make(chan struct{})
-	r.p.set(nil, func(it Item) (*event.Status, error) {
-		if it.Entry.Account != 7 {
+	r.p.setHooks(nil, func(item Item) (*event.Status, error) {
+		if item.Entry.Account != 7 {
 			return nil, nil
 		}
-		if it.NoDefer {
+		if item.NoDefer {
 			<-release
 			return nil, nil
 		}
-		return &event.Status{ID: it.ID, Seq: it.Seq, State: event.Pending, Account: 7}, nil
+		return &event.Status{ID: item.ID, Seq: item.Seq, State: event.Pending, Account: 7}, nil
 	})
 	if _, ok := r.Complete(); ok {
-		t.Error("it is complete before it is known whether entries are deferred")
+		t.Error("complete before the statuses are read")
 	}
 	stop := r.run()
 	r.await("no entry is deferred", func() bool { _, ok := r.Complete(); return ok })
-	r.acceptOf(3, 2)
-	r.settled()
+	r.acceptFor(3, 2)
+	r.waitProcessed()
 	seq, ok := r.Complete()
-	relaytest.Equal(t, "the position", seq, 2)
-	relaytest.Equal(t, "the position is complete", ok, true)
-	r.acceptOf(7, 1)
-	r.acceptOf(3, 1)
-	r.settled()
+	relaytest.Equal(t, "the complete position", seq, 2)
+	relaytest.Equal(t, "complete", ok, true)
+	r.acceptFor(7, 1)
+	r.acceptFor(3, 1)
+	r.waitProcessed()
 	if seq, ok := r.Complete(); ok {
-		t.Errorf("it is complete up to %d although an entry is deferred", seq)
+		t.Errorf("complete up to %d while an entry is deferred", seq)
 	}
 	close(release)
-	r.await("the deferred entry has ended", func() bool { seq, ok := r.Complete(); return ok && seq == 4 })
+	r.await("the deferred entry is processed", func() bool { seq, ok := r.Complete(); return ok && seq == 4 })
 	stop()
 
-	count, first, err := r.Revert(2)
+	count, firstSeq, err := r.Revert(2)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the number of entries", count, 2)
-	relaytest.Equal(t, "the first of them", first, 3)
+	relaytest.Equal(t, "the number of entries to process again", count, 2)
+	relaytest.Equal(t, "the sequence of the first entry", firstSeq, 3)
 	r.run()
-	r.settled()
+	r.waitProcessed()
 	for seq, want := range map[uint64]int{2: 1, 3: 4, 4: 2} {
-		relaytest.Eventually(t, "the entry is processed as often as it must be", func() (any, bool) { n := r.p.ended(seq); return n, n == want })
+		relaytest.Eventually(t, fmt.Sprintf("entry %d is processed %d times", seq, want), func() (any, bool) { n := r.p.processedCount(seq); return n, n == want })
 	}
 	if count, _, err := r.Revert(9); count != 0 || err != nil {
-		t.Errorf("%d entries, %v", count, err)
+		t.Errorf("Revert beyond the checkpoint = %d, %v, want 0, no error", count, err)
 	}
 }

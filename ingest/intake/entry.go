@@ -23,15 +23,15 @@ type Entry struct {
 	Path        string
 	Query       string // raw
 	ContentType string
-	// Waiter names a request that waits for the outcome; empty if there is none.
+	// Waiter is the id of the request that waits for the outcome; empty if there is none.
 	Waiter  string
 	Headers map[string]string
 	Body    []byte
-	// Trace is the span in which it was journalled; empty for none. It is encoded as a
-	// header, which gateways without tracing ignore.
+	// Trace is the span in which the entry was journalled; empty for none. Trace is encoded
+	// as a header, which gateways without tracing ignore.
 	Trace tracing.Parent
-	// ReceivedAt is the time at which the journal accepted it. It is not part of the
-	// encoding.
+	// ReceivedAt is the time at which the journal accepted the entry. Append does not encode
+	// ReceivedAt.
 	ReceivedAt time.Time
 }
 
@@ -61,8 +61,8 @@ func appendString(dst []byte, s string) []byte {
 }
 
 // parseEntry decodes an entry encoded by Append. The body shares memory with b. Strings that
-// equal those of the previous entry share their memory, because the entries of a batch are
-// mostly of few senders.
+// equal those of the previous entry share their memory, because most entries of a batch
+// come from few senders.
 func parseEntry(b []byte, previous *Entry) (Entry, error) {
 	r := reader{data: b, remaining: b}
 	if v := r.byte("version"); v != entryVersion && r.err == nil {
@@ -92,7 +92,7 @@ func parseEntry(b []byte, previous *Entry) (Entry, error) {
 	return e, nil
 }
 
-// reader reads the parts of an entry and records the first error.
+// reader reads the fields of an entry and records the first error.
 type reader struct {
 	data, remaining []byte
 	err             error
@@ -129,7 +129,7 @@ func (r *reader) skip(field string, n int) {
 	r.remaining = r.remaining[n:]
 }
 
-// string reads a string. It returns known if they are equal, without allocating.
+// string reads a string. If the string equals known, string returns known without allocating.
 func (r *reader) string(field, known string) string {
 	n := r.uvarint(field)
 	if n > uint64(len(r.remaining)) {

@@ -15,14 +15,14 @@ func sampleEntry() Entry {
 	}
 }
 
-func TestEntryComesBackAsItWasWritten(t *testing.T) {
+func TestAnEntryIsParsedAsItWasEncoded(t *testing.T) {
 	for name, e := range map[string]Entry{
-		"a full one":            sampleEntry(),
-		"one with a trace":      {Body: []byte("x"), Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
-		"a trace and headers":   {Body: []byte("x"), Headers: map[string]string{"a": "b"}, Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
-		"an empty one":          {Body: []byte{}},
-		"no account and binary": {Account: 0, Body: []byte{0, 255, 10}},
-		"a negative account":    {Account: -3, Body: []byte("x")},
+		"all fields":                       sampleEntry(),
+		"a trace":                          {Body: []byte("x"), Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
+		"a trace and headers":              {Body: []byte("x"), Headers: map[string]string{"a": "b"}, Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
+		"an empty entry":                   {Body: []byte{}},
+		"a binary body without an account": {Account: 0, Body: []byte{0, 255, 10}},
+		"a negative account":               {Account: -3, Body: []byte("x")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := parseEntry(e.Append(nil), &Entry{})
@@ -32,12 +32,12 @@ func TestEntryComesBackAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestEntryCutShortIsRefusedOrShorter(t *testing.T) {
-	whole := sampleEntry()
-	b := whole.Append(nil)
-	for n := range len(b) - len(whole.Body) {
+func TestATruncatedEntryIsRefused(t *testing.T) {
+	entry := sampleEntry()
+	b := entry.Append(nil)
+	for n := range len(b) - len(entry.Body) {
 		if _, err := parseEntry(b[:n], &Entry{}); err == nil {
-			t.Fatalf("cut at %d of %d: no error", n, len(b))
+			t.Fatalf("truncated to %d of %d bytes: no error", n, len(b))
 		}
 	}
 }
@@ -52,41 +52,41 @@ func FuzzParseEntry(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := parseEntry(e.Append(nil), &Entry{})
+		parsed, err := parseEntry(e.Append(nil), &Entry{})
 		relaytest.NoError(t, err)
-		relaytest.Equal(t, "the path after a round trip", again.Path, e.Path)
-		relaytest.Equal(t, "the length of the body after a round trip", len(again.Body), len(e.Body))
+		relaytest.Equal(t, "the path after a round trip", parsed.Path, e.Path)
+		relaytest.Equal(t, "the length of the body after a round trip", len(parsed.Body), len(e.Body))
 	})
 }
 
-func TestEntriesOfOneSenderShareTheirTexts(t *testing.T) {
-	one := Entry{Account: 1, Source: "chirpstack-v4", Path: "/webhooks/lorawan", Query: "event=up", ContentType: "application/json", Body: []byte("{}")}
-	encoded := one.Append(nil)
+func TestEntriesOfOneSenderShareTheirStrings(t *testing.T) {
+	previous := Entry{Account: 1, Source: "chirpstack-v4", Path: "/webhooks/lorawan", Query: "event=up", ContentType: "application/json", Body: []byte("{}")}
+	encoded := previous.Append(nil)
 	allocs := testing.AllocsPerRun(100, func() {
-		e, err := parseEntry(encoded, &one)
+		e, err := parseEntry(encoded, &previous)
 		relaytest.NoError(t, err)
-		if e.Query != one.Query {
-			t.Fatalf("the query %q, want %q", e.Query, one.Query)
+		if e.Query != previous.Query {
+			t.Fatalf("query = %q, want %q", e.Query, previous.Query)
 		}
 	})
 	if allocs > 0 {
-		t.Errorf("%.0f allocations for an entry like the one before it, want none", allocs)
+		t.Errorf("allocations for an entry like the previous one = %.0f, want 0", allocs)
 	}
-	other := one
-	other.Path, other.Query = "/webhooks/lpwan", ""
-	got, err := parseEntry(other.Append(nil), &one)
+	changed := previous
+	changed.Path, changed.Query = "/webhooks/lpwan", ""
+	got, err := parseEntry(changed.Append(nil), &previous)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the path", got.Path, other.Path)
+	relaytest.Equal(t, "the path", got.Path, changed.Path)
 	relaytest.Equal(t, "the query", got.Query, "")
 }
 
-func TestAnIDIsOneAllocation(t *testing.T) {
+func TestAnIDTakesOneAllocation(t *testing.T) {
 	i := &Intake{node: "06h0hs6hkcne7b588srcc8g29c", kind: event.Uplink}
 	var id string
 	if allocs := testing.AllocsPerRun(100, func() { id = i.id(1 << 40) }); allocs > 1 {
-		t.Errorf("%.0f allocations for %q, want 1", allocs, id)
+		t.Errorf("allocations for %q = %.0f, want 1", id, allocs)
 	}
 	seq, ok := i.Sequence(id)
-	relaytest.Equal(t, "the id is known", ok, true)
-	relaytest.Equal(t, "its sequence", seq, 1<<40)
+	relaytest.Equal(t, "the id is of this intake", ok, true)
+	relaytest.Equal(t, "the sequence", seq, 1<<40)
 }

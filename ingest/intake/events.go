@@ -32,8 +32,8 @@ type Search struct {
 	Until  time.Time // the search stops at the first record that it examines after this time; zero for no limit
 	// MaxExamined is the number of records after which the search stops; 0 for no limit.
 	MaxExamined int
-	// JournalOnly is for an outage of the database: the state of every processed event is
-	// event.Unknown.
+	// JournalOnly searches without the database, for example during its outage: the state of
+	// every processed event is event.Unknown.
 	JournalOnly bool
 
 	examined int
@@ -49,7 +49,7 @@ type Reached struct {
 // Events calls fn with the events that a filter selects, newest first, below a
 // sequence (0 for all), until fn returns false.
 func (i *Intake) Events(ctx context.Context, f event.Filter, limitSeq uint64, fn func(event.Event, uint64) bool) error {
-	_, err := i.Search(ctx, Search{Filter: f, Below: limitSeq}, func(e event.Event, it *Item) bool { return fn(e, it.Seq) })
+	_, err := i.Search(ctx, Search{Filter: f, Below: limitSeq}, func(e event.Event, item *Item) bool { return fn(e, item.Seq) })
 	return err
 }
 
@@ -76,7 +76,7 @@ func (s *Search) countExamined() (isOver bool) {
 	return s.MaxExamined > 0 && s.examined >= s.MaxExamined || !s.Until.IsZero() && time.Now().After(s.Until)
 }
 
-// unreadStatuses returns statuses in place of the stored ones when these cannot be read.
+// unreadStatuses returns statuses with event.Unknown in place of the stored ones.
 func (i *Intake) unreadStatuses(_ context.Context, _ event.Kind, start, end uint64) (map[uint64]event.Status, error) {
 	statuses := make(map[uint64]event.Status)
 	for seq := start; seq <= min(end, i.consumer.Committed()); seq++ {
@@ -103,8 +103,8 @@ func (i *Intake) Event(ctx context.Context, id string) (event.Event, Item, error
 	if err != nil {
 		return event.Event{}, Item{}, fmt.Errorf("event %s: %w", id, err)
 	}
-	e, it := i.event(r, statuses[seq])
-	return e, it, nil
+	e, item := i.event(r, statuses[seq])
+	return e, item, nil
 }
 
 func (i *Intake) eventsByID(ctx context.Context, f event.Filter, limitSeq uint64, fn func(event.Event, *Item) bool) error {
@@ -140,8 +140,8 @@ func (i *Intake) visit(f event.Filter, seq uint64, status event.Status, fn func(
 	if err != nil {
 		return r, false, fmt.Errorf("event %s: %w", i.id(seq), err)
 	}
-	e, it := i.event(r, status)
-	return r, !i.selects(&f, &e, &it) || fn(e, &it), nil
+	e, item := i.event(r, status)
+	return r, !i.selects(&f, &e, &item) || fn(e, &item), nil
 }
 
 // listByState lists events by state, which has an index.
@@ -181,7 +181,7 @@ func (i *Intake) scan(ctx context.Context, s Search, read func(context.Context, 
 			if !f.From.IsZero() && r.Time.Before(f.From) {
 				return Reached{}, nil
 			}
-			if e, it := i.event(r, statuses[r.Seq]); i.selects(f, &e, &it) && !fn(e, &it) || s.countExamined() {
+			if e, item := i.event(r, statuses[r.Seq]); i.selects(f, &e, &item) && !fn(e, &item) || s.countExamined() {
 				return Reached{r.Seq, r.Time}, nil
 			}
 		}
@@ -189,13 +189,13 @@ func (i *Intake) scan(ctx context.Context, s Search, read func(context.Context, 
 }
 
 func (i *Intake) event(r journal.Record, status event.Status) (event.Event, Item) {
-	it, err := i.item(r)
+	item, err := i.item(r)
 	e := event.Event{
-		ID: it.ID, ReceivedAt: r.Time, Kind: i.kind, Source: it.Entry.Source, Account: it.Entry.Account,
-		State: status.State, Reason: status.Reason, Outcome: status.Outcome, Notes: status.Notes, Raw: it.Entry.Body,
+		ID: item.ID, ReceivedAt: r.Time, Kind: i.kind, Source: item.Entry.Source, Account: item.Entry.Account,
+		State: status.State, Reason: status.Reason, Outcome: status.Outcome, Notes: status.Notes, Raw: item.Entry.Body,
 	}
 	if len(e.Raw) == 0 {
-		e.Raw = []byte(it.Entry.Query)
+		e.Raw = []byte(item.Entry.Query)
 	}
 	if status.Source != "" {
 		e.Source = status.Source
@@ -212,57 +212,58 @@ func (i *Intake) event(r journal.Record, status event.Status) (event.Event, Item
 	default:
 		e.State = event.Done
 	}
-	return e, it
+	return e, item
 }
 
-// selects reports whether a filter selects an event, and describes the event if it does.
-func (i *Intake) selects(f *event.Filter, e *event.Event, it *Item) bool {
-	if !matches(f, e, it) || f.Number != "" && !i.names(it, f.Number) || f.Match != nil && !f.Match(e.Account, i.subjects(*it)) {
+// selects reports whether a filter selects an event. It sets the outcome of a selected event
+// without one to the description.
+func (i *Intake) selects(f *event.Filter, e *event.Event, item *Item) bool {
+	if !matches(f, e, item) || f.Number != "" && !i.names(item, f.Number) || f.Match != nil && !f.Match(e.Account, i.subjects(*item)) {
 		return false
 	}
-	contains := f.Query == "" || it.contains(e, f.Query) ||
+	contains := f.Query == "" || item.contains(e, f.Query) ||
 		containsFold([]byte(e.ID+"\n"+e.Reason+"\n"+e.Outcome+"\n"+strings.Join(e.Notes, "\n")), f.Query)
-	// The description of an uplink is not searched: apart from a devEUI in base64 its values stand
-	// in the body, and parsing thousands of bodies takes a second. Other bodies can hold the text
-	// of a message in hexadecimal or percent-encoded.
+	// The description of an uplink is not searched: apart from a devEUI in base64, the body
+	// contains its values, and parsing thousands of bodies takes a second. Other bodies may
+	// contain the text of a message in hexadecimal or percent-encoding.
 	isUplink := i.kind == event.Uplink
 	if !contains && isUplink {
 		return false
 	}
 	if e.Outcome == "" {
-		e.Outcome = i.describe(*it)
+		e.Outcome = i.describe(*item)
 	}
 	return contains || containsFold([]byte(e.Outcome), f.Query)
 }
 
-// names reports whether the description of an item contains a number, or the name of a
-// sender, as a whole word.
-func (i *Intake) names(it *Item, number string) bool {
-	// A search of the bytes, in which digits are not encoded, is cheaper than parsing.
-	if strings.Trim(number, "0123456789") == "" && !bytes.Contains(it.Entry.Body, []byte(number)) && !strings.Contains(it.Entry.Query, number) {
+// names reports whether the description of an item contains a phone number or an
+// alphanumeric sender as a whole word.
+func (i *Intake) names(item *Item, number string) bool {
+	// Digits are not encoded in the bytes, and a search of the bytes is cheaper than parsing.
+	if strings.Trim(number, "0123456789") == "" && !bytes.Contains(item.Entry.Body, []byte(number)) && !strings.Contains(item.Entry.Query, number) {
 		return false
 	}
-	isPart := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
-	for remaining := i.describe(*it); ; {
-		before, after, found := strings.Cut(remaining, number)
+	isWordRune := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	for remaining := i.describe(*item); ; {
+		prefix, suffix, found := strings.Cut(remaining, number)
 		if !found {
 			return false
 		}
-		last, _ := utf8.DecodeLastRuneInString(before)
-		next, _ := utf8.DecodeRuneInString(after)
-		if !isPart(last) && !isPart(next) {
+		previousRune, _ := utf8.DecodeLastRuneInString(prefix)
+		nextRune, _ := utf8.DecodeRuneInString(suffix)
+		if !isWordRune(previousRune) && !isWordRune(nextRune) {
 			return true
 		}
-		remaining = after
+		remaining = suffix
 	}
 }
 
-// describe describes the content of an item. The text is empty if the item cannot be parsed.
-// A panic must not hide the event.
-func (i *Intake) describe(it Item) (text string) {
+// describe returns the description of an item, which is empty if the item cannot be parsed.
+// After a panic of the processor, describe returns the panic, so that the event is listed.
+func (i *Intake) describe(item Item) (text string) {
 	err := i.recovered(func() error {
-		if _, err := i.processor.parse(&it); err == nil {
-			text = i.processor.describe(&it)
+		if _, err := i.processor.parse(&item); err == nil {
+			text = i.processor.describe(&item)
 		}
 		return nil
 	})
@@ -273,11 +274,11 @@ func (i *Intake) describe(it Item) (text string) {
 }
 
 // subjects returns the subjects of an item, or none if it cannot be parsed.
-func (i *Intake) subjects(it Item) (subjects []string) {
+func (i *Intake) subjects(item Item) (subjects []string) {
 	err := i.recovered(func() error {
-		_, err := i.processor.parse(&it)
+		_, err := i.processor.parse(&item)
 		if err == nil {
-			subjects = i.processor.subjects(&it)
+			subjects = i.processor.subjects(&item)
 		}
 		return err
 	})
@@ -287,33 +288,33 @@ func (i *Intake) subjects(it Item) (subjects []string) {
 	return subjects
 }
 
-// matches reports whether an event agrees with the fields of a filter that need no
+// matches reports whether an event matches those fields of a filter that need no
 // description.
-func matches(f *event.Filter, e *event.Event, it *Item) bool {
+func matches(f *event.Filter, e *event.Event, item *Item) bool {
 	return (f.State == "" || f.State == e.State) &&
 		(f.Account == 0 || f.Account == e.Account) &&
 		(f.Source == "" || f.Source == e.Source) &&
 		(f.From.IsZero() || !e.ReceivedAt.Before(f.From)) &&
 		(f.To.IsZero() || !e.ReceivedAt.After(f.To)) &&
 		(f.Reason == "" || containsFold([]byte(e.Reason), f.Reason)) &&
-		(f.Device == "" || it.hasIdentifier(e, f.Device))
+		(f.Device == "" || item.hasIdentifier(e, f.Device))
 }
 
-// contains reports whether the posted data contains a text, in any case.
-func (it *Item) contains(e *event.Event, text string) bool {
-	return containsFold(e.Raw, text) || containsFold(it.pathAndQuery(), text)
+// contains reports whether the body, path or query contains a text, ignoring case.
+func (i *Item) contains(e *event.Event, text string) bool {
+	return containsFold(e.Raw, text) || containsFold(i.pathAndQuery(), text)
 }
 
-// hasIdentifier reports whether the posted data contains a device's identifier, in any case,
-// with or without the separators of devEUIs and MAC addresses.
-func (it *Item) hasIdentifier(e *event.Event, identifier string) bool {
+// hasIdentifier reports whether the body, path or query contains a device's identifier,
+// ignoring case and the separators of devEUIs and MAC addresses.
+func (i *Item) hasIdentifier(e *event.Event, identifier string) bool {
 	stripped := withoutSeparators([]byte(identifier))
-	return bytes.Contains(withoutSeparators(e.Raw), stripped) || bytes.Contains(withoutSeparators(it.pathAndQuery()), stripped)
+	return bytes.Contains(withoutSeparators(e.Raw), stripped) || bytes.Contains(withoutSeparators(i.pathAndQuery()), stripped)
 }
 
-func (it *Item) pathAndQuery() []byte {
-	path, _ := url.PathUnescape(it.Entry.Path)
-	return []byte(path + "\n" + it.Entry.Query)
+func (i *Item) pathAndQuery() []byte {
+	path, _ := url.PathUnescape(i.Entry.Path)
+	return []byte(path + "\n" + i.Entry.Query)
 }
 
 // withoutSeparators returns a text without hyphens and colons, its ASCII letters in lower case.

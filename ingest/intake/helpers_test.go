@@ -28,12 +28,12 @@ func newStatuses(t *testing.T) *testStatuses {
 	return &testStatuses{event.NewStatuses(database, "n1"), t, database}
 }
 
-// setDown renames the table, or restores its name.
+// setDown makes every statement fail, by renaming the table, or restores the name.
 func (s *testStatuses) setDown(down bool) {
 	s.t.Helper()
-	statement := "ALTER TABLE event_mark_away RENAME TO event_mark"
+	statement := "ALTER TABLE event_mark_renamed RENAME TO event_mark"
 	if down {
-		statement = "ALTER TABLE event_mark RENAME TO event_mark_away"
+		statement = "ALTER TABLE event_mark RENAME TO event_mark_renamed"
 	}
 	relaytest.NoError(s.t, s.db.Run(s.t.Context(), "test", statement))
 }
@@ -51,84 +51,86 @@ func (s *testStatuses) reasons() map[uint64]string {
 
 // script is a processor whose result for each item is set by the test.
 type script struct {
-	key   func(it *Item) uint64 // nil: no keys
-	mu    sync.Mutex
-	seen  map[uint64]int // how often each came to an end
-	order []uint64
-	calls int
-	busy  int
-	most  int // calls at a time
-	// before may return an error for a whole call.
-	before func(ctx context.Context, items []Item) error
-	// each may return an error or a status for an item, or panic.
-	each func(it Item) (*event.Status, error)
+	key        func(item *Item) uint64 // nil for no keys
+	mu         sync.Mutex
+	counts     map[uint64]int // successful calls with an item, by sequence
+	order      []uint64       // the sequences of processed items
+	calls      int
+	running    int
+	maxRunning int // the highest value of running
+	// onCall may return an error for a whole call.
+	onCall func(ctx context.Context, items []Item) error
+	// onItem may return an error or a status for an item, or panic.
+	onItem func(item Item) (*event.Status, error)
 }
 
-// Parse returns the content "seen" and the key that the test set.
-func (p *script) Parse(it *Item) (content string, keys []uint64, err error) {
+// Parse returns the content "parsed" and the key that the test chose.
+func (p *script) Parse(item *Item) (content string, keys []uint64, err error) {
 	if p.key != nil {
-		keys = []uint64{p.key(it)}
+		keys = []uint64{p.key(item)}
 	}
-	return "seen", keys, nil
+	return "parsed", keys, nil
 }
 
 func (p *script) Describe(Parsed[string]) string { return "" }
 
 func (p *script) Process(ctx context.Context, parsed []Parsed[string]) ([]event.Status, error) {
 	items := make([]Item, len(parsed))
-	for n, it := range parsed {
-		if items[n] = *it.Item; it.Content != "seen" {
-			return nil, fmt.Errorf("%s has the content %q", it.ID, it.Content)
+	for n, item := range parsed {
+		if items[n] = *item.Item; item.Content != "parsed" {
+			return nil, fmt.Errorf("content of %s = %q, want parsed", item.ID, item.Content)
 		}
 	}
 	p.mu.Lock()
 	p.calls++
-	p.busy++
-	p.most = max(p.most, p.busy)
-	before, each := p.before, p.each
+	p.running++
+	p.maxRunning = max(p.maxRunning, p.running)
+	onCall, onItem := p.onCall, p.onItem
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
-		p.busy--
+		p.running--
 		p.mu.Unlock()
 	}()
-	if before != nil {
-		if err := before(ctx, items); err != nil {
+	if onCall != nil {
+		if err := onCall(ctx, items); err != nil {
 			return nil, err
 		}
 	}
 	var statuses []event.Status
-	for _, it := range items {
-		if each == nil {
+	for _, item := range items {
+		if onItem == nil {
 			break
 		}
-		m, err := each(it)
+		status, err := onItem(item)
 		if err != nil {
 			return nil, err
 		}
-		if m != nil {
-			statuses = append(statuses, *m)
+		if status != nil {
+			statuses = append(statuses, *status)
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, it := range items {
-		p.seen[it.Seq]++
-		p.order = append(p.order, it.Seq)
+	for _, item := range items {
+		p.counts[item.Seq]++
+		p.order = append(p.order, item.Seq)
 	}
 	return statuses, nil
 }
 
-func (p *script) set(before func(context.Context, []Item) error, each func(Item) (*event.Status, error)) {
+// setHooks replaces the functions that later calls of Process run; nil runs none.
+func (p *script) setHooks(onCall func(context.Context, []Item) error, onItem func(Item) (*event.Status, error)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.before, p.each = before, each
+	p.onCall, p.onItem = onCall, onItem
 }
 
-func (p *script) ended(seq uint64) int {
+// processedCount returns the number of successful calls of Process with an item.
+func (p *script) processedCount(seq uint64) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.seen[seq]
+	return p.counts[seq]
 }
 
 // rig is an intake with a journal in the test's directory.
@@ -143,7 +145,7 @@ type rig struct {
 
 func newRig(t *testing.T, o Options) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: t.TempDir(), statuses: newStatuses(t), p: &script{seen: map[uint64]int{}}}
+	r := &rig{t: t, dir: t.TempDir(), statuses: newStatuses(t), p: &script{counts: map[uint64]int{}}}
 	if o.Linger == 0 {
 		o.Linger = -1
 	}
@@ -164,7 +166,7 @@ func (r *rig) open(o Options) {
 	}
 }
 
-// accept accepts n entries, whose bodies contain their number.
+// accept accepts n entries of account 7 with the bodies {"n":0}, {"n":1} and so on.
 func (r *rig) accept(n int) {
 	r.t.Helper()
 	for k := range n {
@@ -190,15 +192,17 @@ func (r *rig) run() (stop func()) {
 	return stop
 }
 
-func (r *rig) settled() {
+// waitProcessed waits until the checkpoint has reached the end of the journal.
+func (r *rig) waitProcessed() {
 	r.t.Helper()
-	r.await("all is processed", func() bool { return r.Status().Lag == 0 })
+	r.await("all entries are processed", func() bool { return r.Status().Lag == 0 })
 }
 
-// await waits until a condition holds; a test that fails shows the intake's status.
-func (r *rig) await(what string, holds func() bool) {
+// await waits until a condition holds. The failure text includes the intake's status.
+func (r *rig) await(label string, holds func() bool) {
 	r.t.Helper()
-	relaytest.Eventually(r.t, what, func() (any, bool) { return r.Status(), holds() })
+	relaytest.Eventually(r.t, label, func() (any, bool) { return r.Status(), holds() })
 }
 
-func down() error { return relay.Errorf(relay.KindUnavailable, "redis is down") }
+// errDown returns the error of a back end that is down.
+func errDown() error { return relay.Errorf(relay.KindUnavailable, "redis is down") }

@@ -29,10 +29,10 @@ type Item struct {
 	NoDefer bool
 	// NoRules means that rules do not evaluate the entry, because it is replayed.
 	NoRules bool
-	// WaitForEarlier waits until the batches that were read before this one have ended, for
-	// effects that depend on the order; nil if there are none.
+	// WaitForEarlier waits until all batches that were read before the entry's batch have
+	// ended, for effects that depend on the order; nil if there are none.
 	WaitForEarlier func(ctx context.Context) error
-	// Trace is the span of its processing; empty for none.
+	// Trace is the span in which the entry is processed; empty for none.
 	Trace tracing.Parent
 
 	content any // the T that Processor[T].Parse returned
@@ -40,8 +40,8 @@ type Item struct {
 }
 
 // Status returns a status for the item's event.
-func (it *Item) Status(s event.State, reason string) event.Status {
-	return event.Status{ID: it.ID, Seq: it.Seq, State: s, Reason: reason, Account: it.Entry.Account, Source: it.Entry.Source}
+func (i *Item) Status(s event.State, reason string) event.Status {
+	return event.Status{ID: i.ID, Seq: i.Seq, State: s, Reason: reason, Account: i.Entry.Account, Source: i.Entry.Source}
 }
 
 // Parsed is an item with its content.
@@ -55,7 +55,7 @@ type Processor[T any] interface {
 	// Parse reads an entry, once before it is processed and once for each description. Of
 	// two entries with a common key, the later is processed after the earlier. Keys are
 	// hashes; a collision only delays an entry. An error, or a panic, quarantines the entry.
-	Parse(it *Item) (content T, keys []uint64, err error)
+	Parse(item *Item) (content T, keys []uint64, err error)
 
 	// Process processes entries.
 	//
@@ -71,36 +71,36 @@ type Processor[T any] interface {
 	Process(ctx context.Context, items []Parsed[T]) ([]event.Status, error)
 
 	// Describe describes an entry in one line; the description may be empty.
-	Describe(it Parsed[T]) string
+	Describe(item Parsed[T]) string
 }
 
 // Subjecter is a Processor that returns the subjects of an entry; see event.Filter.Match.
 // Entries of other processors have no subjects.
 type Subjecter[T any] interface {
-	Subjects(it Parsed[T]) []string
+	Subjects(item Parsed[T]) []string
 }
 
 // erasedProcessor is a Processor[T] without its type parameter, so that Intake needs none.
 // parse sets Item.content; the other functions read it.
 type erasedProcessor struct {
-	parse    func(it *Item) (keys []uint64, err error)
+	parse    func(item *Item) (keys []uint64, err error)
 	process  func(ctx context.Context, items []Item) ([]event.Status, error)
-	describe func(it *Item) string
-	subjects func(it *Item) []string
+	describe func(item *Item) string
+	subjects func(item *Item) []string
 }
 
 // Options configures an Intake; the zero value works.
 type Options struct {
 	Batch   int // maximum entries per call; 0 means 5000
 	Workers int // concurrent calls; 0 means 2
-	// Linger is the time for which entries accumulate under load before a batch is read: a
-	// store writes a thousand points in the time of a hundred. There is no delay after a
-	// batch of 64 entries or fewer. 0 means 100 ms; negative disables it.
+	// Linger is the time for which entries accumulate under load before a batch is read,
+	// because a store writes 1,000 points in the time of 100. There is no delay after a
+	// batch of 64 entries or fewer. 0 means 100 ms; a negative value disables Linger.
 	Linger time.Duration
 	// Backlog is the number of waiting entries up to which acceptance has priority
 	// over processing; 0 means 500,000.
 	Backlog uint64
-	// MaxAttempts is the number of attempts of an entry that fails by itself before it is
+	// MaxAttempts is the number of attempts after which an entry that fails by itself is
 	// quarantined; 0 means 3.
 	MaxAttempts int
 	// Completed, if not nil, is called for every entry that was processed, quarantined or
@@ -123,22 +123,23 @@ type Intake struct {
 	options     Options
 	logger      *slog.Logger
 	buffers     sync.Pool
-	outage      atomic.Pointer[error]  // the reason why processing is blocked; nil if it is not
-	refusal     atomic.Pointer[string] // the reason why entries are refused; nil if they are accepted
+	outage      atomic.Pointer[error]  // the error that blocks processing; nil if there is none
+	refusal     atomic.Pointer[string] // the reason for refusing entries; nil if they are accepted
 	accepted    atomic.Uint64
 	processed   atomic.Uint64
 	quarantined atomic.Uint64
 	deferred    atomic.Uint64
-	caughtUp    atomic.Pointer[uint64] // the value of deferred when all deferred entries had last been processed; nil if never
-	memory      *semaphore.Weighted    // of the batches of Run, by weight
-	large       *semaphore.Weighted    // bytes of the large entries that are being written
+	caughtUp    atomic.Pointer[uint64] // the value of deferred when no deferred entries were last left; nil if never
+	memory      *semaphore.Weighted    // the weight of the batches that Run processes
+	large       *semaphore.Weighted    // the size of the large entries that are being written
 	neighbours  neighbours
 	reread      atomic.Uint64 // the sequence of the last entry that may have been processed before the start
 	// deferredReady receives a signal when entries were deferred.
 	deferredReady chan struct{}
 }
 
-// New returns the intake of a kind over its journal. Run starts processing.
+// New returns an intake that writes entries of a kind to log and passes them to p. Run starts
+// processing.
 func New[T any](kind event.Kind, node string, log *journal.Log, statuses *event.Statuses, p Processor[T], o Options) (*Intake, error) {
 	consumer, err := log.Consumer("processor")
 	if err != nil {
@@ -152,9 +153,9 @@ func New[T any](kind event.Kind, node string, log *journal.Log, statuses *event.
 		o.Now = time.Now
 	}
 	erased := erasedProcessor{
-		parse: func(it *Item) ([]uint64, error) {
-			content, keys, err := p.Parse(it)
-			it.content = content
+		parse: func(item *Item) ([]uint64, error) {
+			content, keys, err := p.Parse(item)
+			item.content = content
 			return keys, err
 		},
 		process: func(ctx context.Context, items []Item) ([]event.Status, error) {
@@ -164,11 +165,11 @@ func New[T any](kind event.Kind, node string, log *journal.Log, statuses *event.
 			}
 			return p.Process(ctx, parsed)
 		},
-		describe: func(it *Item) string { return p.Describe(Parsed[T]{it, it.content.(T)}) },
+		describe: func(item *Item) string { return p.Describe(Parsed[T]{item, item.content.(T)}) },
 		subjects: func(*Item) []string { return nil },
 	}
 	if s, ok := p.(Subjecter[T]); ok {
-		erased.subjects = func(it *Item) []string { return s.Subjects(Parsed[T]{it, it.content.(T)}) }
+		erased.subjects = func(item *Item) []string { return s.Subjects(Parsed[T]{item, item.content.(T)}) }
 	}
 	return &Intake{
 		kind: kind, node: node, log: log, consumer: consumer, statuses: statuses, processor: erased, options: o,
@@ -194,7 +195,7 @@ const (
 	maxLarge  = 1 << 20
 )
 
-// Accept writes an entry to the journal. When it returns an id, the entry is on
+// Accept writes an entry to the journal. When Accept returns an id, the entry is on
 // disk and will be processed, even after a crash. Accept does not retain e.
 func (i *Intake) Accept(ctx context.Context, e *Entry) (string, error) {
 	if size := int64(min(len(e.Body), maxLarge)); size > largeBody {
@@ -244,7 +245,7 @@ func (i *Intake) Stage(ctx context.Context, e *Entry) (Staged, error) {
 	return Staged{i, p, span}, nil
 }
 
-// Wait is the second half of Accept: when it returns an id, the entry is on disk.
+// Wait is the second half of Accept: when Wait returns an id, the entry is on disk.
 func (s Staged) Wait(ctx context.Context) (string, error) {
 	seq, err := s.pending.Wait(ctx)
 	if err != nil {
@@ -277,18 +278,18 @@ func (i *Intake) Sequence(id string) (uint64, bool) {
 // Kind returns the kind of traffic.
 func (i *Intake) Kind() event.Kind { return i.kind }
 
-// Status is the state of an intake.
+// Status is a snapshot of an intake.
 type Status struct {
 	Journal     journal.Stats
 	Lag         uint64 // entries accepted and not processed yet
-	Waiting     string // the reason why processing is blocked; empty if it is not
+	Waiting     string // the error that blocks processing; empty if there is none
 	Accepted    uint64 // since the start
 	Processed   uint64
 	Quarantined uint64
 	Deferred    uint64
 }
 
-// Status returns the state of the intake.
+// Status returns a snapshot of the intake.
 func (i *Intake) Status() Status {
 	s := Status{
 		Journal: i.log.Stats(), Accepted: i.accepted.Load(),
@@ -314,9 +315,9 @@ func (i *Intake) Complete() (seq uint64, ok bool) {
 	return seq, deferred != nil && *deferred == i.deferred.Load()
 }
 
-// Revert moves the checkpoint back to a sequence, so that Run processes the entries behind
-// it again. It returns their number and the sequence of the first that the journal still
-// has. It must not be called while Run runs.
+// Revert moves the checkpoint back to seq, so that Run processes the later entries again.
+// Revert returns their number and the sequence of the first one that is still in the
+// journal. It must not be called while Run runs.
 func (i *Intake) Revert(seq uint64) (count, firstSeq uint64, err error) {
 	committed := i.consumer.Committed()
 	if seq >= committed {
@@ -356,16 +357,16 @@ func (i *Intake) Trim(ctx context.Context) error {
 // because another version wrote it.
 func (i *Intake) item(r journal.Record) (Item, error) { return i.itemAfter(r, &Entry{}) }
 
-// itemAfter decodes the record behind an entry; see parseEntry.
+// itemAfter decodes the record that follows the previous entry; see parseEntry.
 func (i *Intake) itemAfter(r journal.Record, previous *Entry) (Item, error) {
-	it := Item{ID: i.id(r.Seq), Seq: r.Seq}
+	item := Item{ID: i.id(r.Seq), Seq: r.Seq}
 	e, err := parseEntry(r.Payload, previous)
 	e.ReceivedAt = r.Time
-	it.Entry = e
-	return it, err
+	item.Entry = e
+	return item, err
 }
 
-// stopping reports whether an error is due to the end of the program.
+// stopping reports whether err is due to the end of ctx or a closed journal.
 func stopping(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, journal.ErrClosed)
 }

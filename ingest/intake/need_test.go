@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestTheNeedOfEachRange(t *testing.T) {
+func TestNeedReturnsTheStrongestNeedOfARange(t *testing.T) {
 	statuses := newStatuses(t)
 	relaytest.NoError(t, statuses.Set(t.Context(), event.Uplink, []event.Status{
 		{Seq: 5, State: event.Unrouted},
@@ -18,17 +18,17 @@ func TestTheNeedOfEachRange(t *testing.T) {
 	}))
 	need := Need(event.Uplink, statuses.Statuses)
 	for name, tc := range map[string]struct {
-		first, last uint64
-		want        journal.Need
+		firstSeq, lastSeq uint64
+		want              journal.Need
 	}{
-		"what is done":                {1, 4, journal.NotNeeded},
-		"what has no relay":           {1, 14, journal.NotNeeded},
-		"what is quarantined":         {15, 15, journal.ForReplay},
-		"what is between":             {16, 24, journal.NotNeeded},
-		"what is deferred":            {11, 30, journal.ToProcess},
-		"what is quarantined, by end": {26, 30, journal.ForReplay},
+		"processed entries":                          {1, 4, journal.NotNeeded},
+		"an unrouted entry":                          {1, 14, journal.NotNeeded},
+		"a quarantined entry":                        {15, 15, journal.ForReplay},
+		"processed entries between quarantined ones": {16, 24, journal.NotNeeded},
+		"a deferred and a quarantined entry":         {11, 30, journal.ToProcess},
+		"a quarantined entry at the start":           {26, 30, journal.ForReplay},
 	} {
-		got, err := need(tc.first, tc.last)
+		got, err := need(tc.firstSeq, tc.lastSeq)
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, name, got, tc.want)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// processAll processes items until each has a status. It returns an error
-// only when ctx is done.
+// processAll processes items until each has a result. It returns an error only when ctx is
+// done.
 func (i *Intake) processAll(ctx context.Context, earlier []*batch, items []Item) error {
 	if len(items) == 0 {
 		return ctx.Err()
@@ -50,22 +50,22 @@ func (i *Intake) processAll(ctx context.Context, earlier []*batch, items []Item)
 	}
 }
 
-// parse reads the content of items. It returns the items that can be processed and the keys
-// of all of them, and the items that are quarantined and their statuses.
+// parse parses items. It returns the parsed items with their keys, and the invalid items
+// with their statuses.
 func (i *Intake) parse(items []Item) (parsed []Item, keys []uint64, invalid []Item, statuses []event.Status) {
 	parsed = items[:0]
 	for n := range items {
-		it := items[n]
+		item := items[n]
 		var itemKeys []uint64
 		err := i.recovered(func() (err error) {
-			itemKeys, err = i.processor.parse(&it)
+			itemKeys, err = i.processor.parse(&item)
 			return err
 		})
 		if err != nil {
-			invalid, statuses = append(invalid, it), append(statuses, quarantine(it, err))
+			invalid, statuses = append(invalid, item), append(statuses, quarantine(item, err))
 			continue
 		}
-		parsed, keys = append(parsed, it), append(keys, itemKeys...)
+		parsed, keys = append(parsed, item), append(keys, itemKeys...)
 	}
 	return parsed, keys, invalid, statuses
 }
@@ -90,8 +90,8 @@ func (i *Intake) recovered(call func() error) (err error) {
 }
 
 // complete records the statuses of items and clears the outage. Items that were in the
-// journal at the start may have been processed before without a checkpoint: their
-// statuses of that time are cleared if they are outdated.
+// journal at the start may have been processed earlier without a checkpoint: complete clears
+// the statuses from that time unless there are new ones.
 func (i *Intake) complete(ctx context.Context, items []Item, statuses []event.Status) error {
 	reread := i.reread.Load()
 	if n := sort.Search(len(items), func(n int) bool { return items[n].Seq > reread }); n > 0 {
@@ -112,8 +112,8 @@ func (i *Intake) complete(ctx context.Context, items []Item, statuses []event.St
 	return nil
 }
 
-// saveStatuses stores statuses and retries until it succeeds or ctx is done. Then it counts
-// them by state and signals that there are deferred entries.
+// saveStatuses stores statuses, and retries until the database accepts them or ctx is done.
+// It then counts them by state and signals deferred entries.
 func (i *Intake) saveStatuses(ctx context.Context, statuses []event.Status) error {
 	if len(statuses) == 0 {
 		return nil
@@ -152,22 +152,21 @@ func (i *Intake) saveStatuses(ctx context.Context, statuses []event.Status) erro
 	return nil
 }
 
-// recordOutage records why processing is blocked, and logs it once.
+// recordOutage records the error that blocks processing, and logs the first one.
 func (i *Intake) recordOutage(err error) {
 	if i.outage.Swap(&err) == nil {
 		i.logger.Warn("processing waits for a back end", "error", err)
 	}
 }
 
-func quarantine(it Item, err error) event.Status {
-	return it.Status(event.Quarantined, ClipReason(err.Error()))
+func quarantine(item Item, err error) event.Status {
+	return item.Status(event.Quarantined, ClipReason(err.Error()))
 }
 
-// maxReason is the maximum length of a reason in bytes: it is stored in the status.
+// maxReason is the maximum length in bytes of a reason in a status.
 const maxReason = 2000
 
-// ClipReason truncates a reason to the length that a status may hold, and replaces
-// invalid UTF-8.
+// ClipReason truncates a reason to the maximum length in a status and replaces invalid UTF-8.
 func ClipReason(s string) string {
 	return decoders.Clip(strings.ToValidUTF8(s, "\uFFFD"), maxReason)
 }
@@ -195,7 +194,7 @@ func unfinished(batches []*batch) []*batch {
 	})
 }
 
-// waitAll waits until batches have ended. It returns the error of ctx if ctx is done before.
+// waitAll waits until batches have ended. It returns ctx.Err() if ctx is done earlier.
 func waitAll(ctx context.Context, batches []*batch) error {
 	for _, b := range batches {
 		if !relay.Wait(ctx, b.ended) {
@@ -221,11 +220,11 @@ func (i *Intake) completeFinal(ctx context.Context, earlier []*batch, items []It
 		return i.complete(ctx, items, statuses)
 	}
 	var provisional, final []Item
-	for _, it := range items {
-		if isProvisional[it.Seq] {
-			provisional = append(provisional, it)
+	for _, item := range items {
+		if isProvisional[item.Seq] {
+			provisional = append(provisional, item)
 		} else {
-			final = append(final, it)
+			final = append(final, item)
 		}
 	}
 	if err := i.complete(ctx, final, finalStatuses); err != nil {
@@ -243,37 +242,36 @@ func (i *Intake) beginSpans(items []Item) {
 	}
 	now := i.options.Now()
 	for n := range items {
-		it := &items[n]
-		it.span = i.options.Tracer.Continue(it.Entry.Trace, "process "+string(i.kind), tracing.Consumer, now)
-		if it.Trace = it.span.Parent(); it.span == nil {
+		item := &items[n]
+		item.span = i.options.Tracer.Continue(item.Entry.Trace, "process "+string(i.kind), tracing.Consumer, now)
+		if item.Trace = item.span.Parent(); item.span == nil {
 			continue
 		}
-		it.span.Set("penstock.event", it.ID)
-		it.span.Set("penstock.account", it.Entry.Account.String())
-		it.span.Set("penstock.source", it.Entry.Source)
+		item.span.Set("penstock.event", item.ID)
+		item.span.Set("penstock.account", item.Entry.Account.String())
+		item.span.Set("penstock.source", item.Entry.Source)
 	}
 }
 
-// endSpans ends the spans of entries that were processed. Entries without one of the statuses
-// are done.
+// endSpans ends the spans of processed items. The state of an item without a status is done.
 func (i *Intake) endSpans(items []Item, statuses []event.Status) {
 	if i.options.Tracer == nil {
 		return
 	}
-	ends := make(map[string]*event.Status, len(statuses))
+	statusByID := make(map[string]*event.Status, len(statuses))
 	for n := range statuses {
-		ends[statuses[n].ID] = &statuses[n]
+		statusByID[statuses[n].ID] = &statuses[n]
 	}
 	now := i.options.Now()
 	for n := range items {
-		span, state, failed := items[n].span, event.Done, ""
-		if status := ends[items[n].ID]; status != nil {
+		span, state, failure := items[n].span, event.Done, ""
+		if status := statusByID[items[n].ID]; status != nil {
 			state = status.State
 			if state == event.Quarantined {
-				failed = status.Reason
+				failure = status.Reason
 			}
 		}
 		span.Set("penstock.state", string(state))
-		span.End(now, failed)
+		span.End(now, failure)
 	}
 }

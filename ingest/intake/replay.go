@@ -12,12 +12,11 @@ import (
 	"github.com/penstock/penstock/relay/event"
 )
 
-// replayBatch is the number of events that are processed again at a time.
+// replayBatch is the maximum number of events that Replay and Reprocess read at a time.
 const replayBatch = 500
 
-// Replay processes the events that a filter selects again, in order of arrival, and returns
-// their number. The statuses of events that succeed are cleared. Rules evaluate the frames
-// only if rules is set.
+// Replay processes selected events again, in order of arrival, and returns their number. The
+// statuses of events that succeed are cleared. Rules evaluate the frames only if rules is set.
 func (i *Intake) Replay(ctx context.Context, f event.Filter, rules bool) (int, error) {
 	seqs, _, err := i.selected(ctx, f, time.Time{})
 	if err != nil {
@@ -54,11 +53,11 @@ func (i *Intake) Reprocess(ctx context.Context, firstSeq uint64) (int, error) {
 	return count, err
 }
 
-// selected returns the sequences that a filter selects, in the order of arrival. The search ends at
-// the time until; zero means no limit.
+// selected returns the sequences that a filter selects, in order of arrival. The search ends
+// at the time until; zero means no limit.
 func (i *Intake) selected(ctx context.Context, f event.Filter, until time.Time) (seqs []uint64, reached Reached, err error) {
-	reached, err = i.Search(ctx, Search{Filter: f, Until: until}, func(_ event.Event, it *Item) bool {
-		seqs = append(seqs, it.Seq)
+	reached, err = i.Search(ctx, Search{Filter: f, Until: until}, func(_ event.Event, item *Item) bool {
+		seqs = append(seqs, item.Seq)
 		return true
 	})
 	slices.Reverse(seqs)
@@ -79,8 +78,7 @@ type Selection struct {
 }
 
 // Batches calls fn with batches of the events that a filter selects, in order of
-// arrival, and returns the results of Count. Of more than limit events, fn receives the
-// newest.
+// arrival, and returns the results of Count. fn receives only the newest limit events.
 func (i *Intake) Batches(ctx context.Context, f event.Filter, until time.Time, limit int, fn func(Selection) error) (int, Reached, error) {
 	seqs, reached, err := i.selected(ctx, f, until)
 	if err != nil {
@@ -100,8 +98,8 @@ func (i *Intake) Batches(ctx context.Context, f event.Filter, until time.Time, l
 	return len(seqs), reached, nil
 }
 
-// selection returns the first events of seqs, up to the size of a batch, and the number of
-// sequences that it examined.
+// selection returns the first events of seqs, up to the weight of a batch, and the number of
+// examined sequences.
 func (i *Intake) selection(ctx context.Context, seqs []uint64) (s Selection, count int, err error) {
 	statuses, err := i.statuses.Get(ctx, i.kind, seqs[0], seqs[len(seqs)-1])
 	if err != nil {
@@ -119,8 +117,8 @@ func (i *Intake) selection(ctx context.Context, seqs []uint64) (s Selection, cou
 		if sum += weight(r.Payload); len(s.Items) > 0 && sum > maxBatchWeight {
 			return s, n, nil
 		}
-		e, it := i.event(r, statuses[seq])
-		s.Events, s.Items = append(s.Events, e), append(s.Items, it)
+		e, item := i.event(r, statuses[seq])
+		s.Events, s.Items = append(s.Events, e), append(s.Items, item)
 	}
 	return s, len(seqs), nil
 }
@@ -150,19 +148,19 @@ func (i *Intake) reprocessSeqs(ctx context.Context, seqs []uint64, rules bool) e
 			items, sum = nil, 0
 		}
 		sum += w
-		it, err := i.item(r)
+		item, err := i.item(r)
 		if err != nil {
 			continue // the event stays quarantined
 		}
 		// Rules have not evaluated a deferred entry yet.
-		it.NoDefer, it.NoRules = true, !rules && statuses[seq].State != event.Pending
-		items = append(items, it)
+		item.NoDefer, item.NoRules = true, !rules && statuses[seq].State != event.Pending
+		items = append(items, item)
 	}
 	return i.reprocess(ctx, items)
 }
 
-// reprocess processes items once more. An item that fails by itself is quarantined.
-// A back end that is down ends the replay.
+// reprocess processes items once more. An item that fails by itself is quarantined. If a back
+// end is down, reprocess returns the error.
 func (i *Intake) reprocess(ctx context.Context, items []Item) error {
 	i.beginSpans(items)
 	items, _, invalid, statuses := i.parse(items)
@@ -200,9 +198,9 @@ func withDone(items []Item, statuses []event.Status) []event.Status {
 	for _, status := range statuses {
 		known[status.Seq] = true
 	}
-	for _, it := range items {
-		if !known[it.Seq] {
-			statuses = append(statuses, event.Status{ID: it.ID, Seq: it.Seq, State: event.Done})
+	for _, item := range items {
+		if !known[item.Seq] {
+			statuses = append(statuses, event.Status{ID: item.ID, Seq: item.Seq, State: event.Done})
 		}
 	}
 	return statuses

@@ -14,55 +14,55 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestEverythingIsProcessedOnce(t *testing.T) {
+func TestEntriesAreProcessedOnceInOrder(t *testing.T) {
 	r := newRig(t, Options{Batch: 7, Workers: 1})
 	r.accept(50)
 	r.run()
 	r.accept(50)
-	r.settled()
+	r.waitProcessed()
 	for n, seq := range r.p.order {
 		if seq != uint64(n+1) {
-			t.Fatalf("place %d: %d", n, seq)
+			t.Fatalf("entry at position %d = %d, want %d", n, seq, n+1)
 		}
 	}
 	s := r.Status()
-	relaytest.Equal(t, "the number of entries given to the processor", len(r.p.order), 100)
-	relaytest.Equal(t, "the number of entries accepted", s.Accepted, 100)
-	relaytest.Equal(t, "the number of entries processed", s.Processed, 100)
-	relaytest.Equal(t, "the number of entries quarantined", s.Quarantined, 0)
-	relaytest.Equal(t, "the reason to wait", s.Waiting, "")
+	relaytest.Equal(t, "the number of items passed to the processor", len(r.p.order), 100)
+	relaytest.Equal(t, "the number of accepted entries", s.Accepted, 100)
+	relaytest.Equal(t, "the number of processed entries", s.Processed, 100)
+	relaytest.Equal(t, "the number of quarantined entries", s.Quarantined, 0)
+	relaytest.Equal(t, "the outage", s.Waiting, "")
 }
 
-func TestConcurrencyIsLimitedToTheWorkers(t *testing.T) {
+func TestWorkersLimitConcurrency(t *testing.T) {
 	for workers := 1; workers <= 3; workers++ {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {
 			r := newRig(t, Options{Batch: 1, Workers: workers})
-			all := make(chan struct{})
+			allRunning := make(chan struct{})
 			var waiting atomic.Int32
-			r.p.set(func(ctx context.Context, _ []Item) error {
+			r.p.setHooks(func(ctx context.Context, _ []Item) error {
 				if int(waiting.Add(1)) == workers {
-					close(all)
+					close(allRunning)
 				}
 				select {
-				case <-all:
+				case <-allRunning:
 				case <-ctx.Done():
 				}
 				return ctx.Err()
 			}, nil)
 			r.accept(20)
 			r.run()
-			r.settled()
-			if r.p.most != workers {
-				t.Errorf("%d at a time", r.p.most)
+			r.waitProcessed()
+			if r.p.maxRunning != workers {
+				t.Errorf("concurrent calls = %d, want %d", r.p.maxRunning, workers)
 			}
 		})
 	}
 }
 
-func TestTheCheckpointFollowsInOrder(t *testing.T) {
+func TestTheCheckpointWaitsForEarlierBatches(t *testing.T) {
 	r := newRig(t, Options{Batch: 1, Workers: 2})
 	release := make(chan struct{})
-	r.p.set(func(_ context.Context, items []Item) error {
+	r.p.setHooks(func(_ context.Context, items []Item) error {
 		if items[0].Seq == 1 {
 			<-release
 		}
@@ -70,39 +70,39 @@ func TestTheCheckpointFollowsInOrder(t *testing.T) {
 	}, nil)
 	r.accept(2)
 	r.run()
-	r.await("the second is done", func() bool { return r.p.ended(2) == 1 })
+	r.await("entry 2 is processed", func() bool { return r.p.processedCount(2) == 1 })
 	if got := r.consumer.Committed(); got != 0 {
-		t.Errorf("the checkpoint is at %d while the first is in the works", got)
+		t.Errorf("checkpoint = %d while entry 1 is being processed, want 0", got)
 	}
 	close(release)
-	r.settled()
+	r.waitProcessed()
 }
 
 func TestFailingEntriesAreQuarantined(t *testing.T) {
 	cases := map[string]struct {
-		each func(Item) (*event.Status, error)
-		want map[uint64]string
+		onItem func(Item) (*event.Status, error)
+		want   map[uint64]string
 	}{
 		"a panic": {
-			func(it Item) (*event.Status, error) {
-				if it.Seq == 37 {
+			func(item Item) (*event.Status, error) {
+				if item.Seq == 37 {
 					panic("poison")
 				}
 				return nil, nil
 			}, map[uint64]string{37: "quarantined: internal error: poison"},
 		},
 		"an error": {
-			func(it Item) (*event.Status, error) {
-				if it.Seq%40 == 1 {
-					return nil, errors.New("no \xff text")
+			func(item Item) (*event.Status, error) {
+				if item.Seq%40 == 1 {
+					return nil, errors.New("invalid \xff text")
 				}
 				return nil, nil
-			}, map[uint64]string{1: "quarantined: no \uFFFD text", 41: "quarantined: no \uFFFD text"},
+			}, map[uint64]string{1: "quarantined: invalid \uFFFD text", 41: "quarantined: invalid \uFFFD text"},
 		},
-		"what the processor quarantines": {
-			func(it Item) (*event.Status, error) {
-				if it.Seq == 2 {
-					return &event.Status{ID: it.ID, Seq: it.Seq, State: event.Unrouted, Reason: "nobody"}, nil
+		"a status of the processor": {
+			func(item Item) (*event.Status, error) {
+				if item.Seq == 2 {
+					return &event.Status{ID: item.ID, Seq: item.Seq, State: event.Unrouted, Reason: "nobody"}, nil
 				}
 				return nil, nil
 			}, map[uint64]string{2: "unrouted: nobody"},
@@ -111,78 +111,78 @@ func TestFailingEntriesAreQuarantined(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Options{MaxAttempts: 2})
-			r.p.set(nil, tc.each)
+			r.p.setHooks(nil, tc.onItem)
 			r.accept(60)
 			r.run()
-			r.settled()
+			r.waitProcessed()
 			if got := r.statuses.reasons(); !maps.Equal(got, tc.want) {
-				t.Errorf("statuses %v, want %v", got, tc.want)
+				t.Errorf("statuses = %v, want %v", got, tc.want)
 			}
 			ended := 0
 			for seq := uint64(1); seq <= 60; seq++ {
-				if r.p.ended(seq) > 0 || r.statuses.reasons()[seq] != "" {
+				if r.p.processedCount(seq) > 0 || r.statuses.reasons()[seq] != "" {
 					ended++
 				}
 			}
 			s := r.Status()
-			relaytest.Equal(t, "the number of entries that ended", ended, 60)
-			relaytest.Equal(t, "the number of entries processed", s.Processed, 60)
-			relaytest.Equal(t, "the number of entries quarantined", s.Quarantined, uint64(len(tc.want)))
-			relaytest.Equal(t, "the reason to wait", s.Waiting, "")
+			relaytest.Equal(t, "the number of entries with a result", ended, 60)
+			relaytest.Equal(t, "the number of processed entries", s.Processed, 60)
+			relaytest.Equal(t, "the number of quarantined entries", s.Quarantined, uint64(len(tc.want)))
+			relaytest.Equal(t, "the outage", s.Waiting, "")
 		})
 	}
 }
 
-func TestASingleFailureBlocksNothing(t *testing.T) {
+func TestAFailingEntryDoesNotBlockProcessing(t *testing.T) {
 	r := newRig(t, Options{MaxAttempts: 1})
-	r.p.set(nil, func(Item) (*event.Status, error) { return nil, errors.New("no") })
+	r.p.setHooks(nil, func(Item) (*event.Status, error) { return nil, errors.New("no") })
 	r.accept(1)
 	r.run()
-	r.settled()
-	relaytest.Equal(t, "the reason to wait", r.Status().Waiting, "")
+	r.waitProcessed()
+	relaytest.Equal(t, "the outage", r.Status().Waiting, "")
 	relaytest.Equal(t, "the intake is blocked", r.Blocked(), false)
 }
 
-func TestWhileABackEndIsDownNothingIsQuarantined(t *testing.T) {
+func TestNoEntryIsQuarantinedWhileABackEndIsDown(t *testing.T) {
 	r := newRig(t, Options{MaxAttempts: 1, Batch: 10})
-	var fails atomic.Int32
-	r.p.set(func(context.Context, []Item) error {
-		if fails.Add(1) <= 6 {
-			return down()
+	var calls atomic.Int32
+	r.p.setHooks(func(context.Context, []Item) error {
+		if calls.Add(1) <= 6 {
+			return errDown()
 		}
 		return nil
 	}, nil)
 	r.accept(20)
 	r.run()
-	r.await("it says why it waits", func() bool { return strings.Contains(r.Status().Waiting, "redis is down") })
-	r.settled()
+	r.await("the status has the outage", func() bool { return strings.Contains(r.Status().Waiting, "redis is down") })
+	r.waitProcessed()
 	relaytest.Equal(t, "the number of statuses", len(r.statuses.reasons()), 0)
-	relaytest.Equal(t, "the reason to wait", r.Status().Waiting, "")
-	relaytest.Equal(t, "how often the entry was processed", r.p.ended(1), 1)
+	relaytest.Equal(t, "the outage", r.Status().Waiting, "")
+	relaytest.Equal(t, "the number of times entry 1 was processed", r.p.processedCount(1), 1)
 }
 
 func TestTheCheckpointStaysWhileStatusesCannotBeSaved(t *testing.T) {
 	r := newRig(t, Options{MaxAttempts: 1})
-	r.p.set(nil, func(it Item) (*event.Status, error) {
-		return &event.Status{ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: "x"}, nil
+	r.p.setHooks(nil, func(item Item) (*event.Status, error) {
+		return &event.Status{ID: item.ID, Seq: item.Seq, State: event.Quarantined, Reason: "x"}, nil
 	})
 	r.statuses.setDown(true)
 	r.accept(3)
 	r.run()
-	r.await("it waits", func() bool { return r.Blocked() })
+	r.await("processing is blocked", r.Blocked)
 	if got := r.consumer.Committed(); got != 0 {
-		t.Errorf("the checkpoint is at %d", got)
+		t.Errorf("checkpoint = %d, want 0", got)
 	}
 	r.statuses.setDown(false)
-	r.settled()
+	r.waitProcessed()
 	relaytest.Equal(t, "the number of statuses", len(r.statuses.reasons()), 3)
 	relaytest.Equal(t, "the intake is blocked", r.Blocked(), false)
 }
 
 func TestUncommittedEntriesAreProcessedAgain(t *testing.T) {
 	for name, restart := range map[string]func(*rig){
-		"when processing starts again": func(*rig) {},
-		"when the program starts again": func(r *rig) {
+		"after a restart of Run": func(*rig) {},
+		"after a restart of the program": func(r *rig) {
 			if err := r.log.Close(); err != nil {
 				r.t.Fatal(err)
 			}
@@ -192,7 +192,7 @@ func TestUncommittedEntriesAreProcessedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Options{Batch: 5, Workers: 2})
 			r.accept(20)
-			r.p.set(func(ctx context.Context, items []Item) error {
+			r.p.setHooks(func(ctx context.Context, items []Item) error {
 				if items[0].Seq > 5 {
 					<-ctx.Done()
 					return ctx.Err()
@@ -203,19 +203,19 @@ func TestUncommittedEntriesAreProcessedAgain(t *testing.T) {
 			r.await("the first five are committed", func() bool { return r.consumer.Committed() == 5 })
 			stop()
 			restart(r)
-			r.p.set(nil, nil)
+			r.p.setHooks(nil, nil)
 			r.run()
-			r.settled()
+			r.waitProcessed()
 			for seq := uint64(1); seq <= 20; seq++ {
-				if n := r.p.ended(seq); n != 1 {
-					t.Errorf("entry %d ended %d times", seq, n)
+				if n := r.p.processedCount(seq); n != 1 {
+					t.Errorf("entry %d: processed %d times, want 1", seq, n)
 				}
 			}
 		})
 	}
 }
 
-func TestARecordThatCannotBeReadIsQuarantined(t *testing.T) {
+func TestARecordOfAnUnknownVersionIsQuarantined(t *testing.T) {
 	r := newRig(t, Options{})
 	r.accept(1)
 	if _, err := r.log.Append(t.Context(), []byte{99, 1, 2}); err != nil {
@@ -223,75 +223,73 @@ func TestARecordThatCannotBeReadIsQuarantined(t *testing.T) {
 	}
 	r.accept(1)
 	r.run()
-	r.settled()
+	r.waitProcessed()
 	got := r.statuses.reasons()
 	relaytest.Equal(t, "the number of statuses", len(got), 1)
 	if !strings.Contains(got[2], "entry: version") {
-		t.Errorf("the reason %q lacks the version", got[2])
+		t.Errorf("reason = %q, want the unknown version", got[2])
 	}
-	relaytest.Equal(t, "how often the first was processed", r.p.ended(1), 1)
-	relaytest.Equal(t, "how often the third was processed", r.p.ended(3), 1)
-	found := list(t, r, event.Filter{State: event.Quarantined}, 0)
+	relaytest.Equal(t, "the number of times entry 1 was processed", r.p.processedCount(1), 1)
+	relaytest.Equal(t, "the number of times entry 3 was processed", r.p.processedCount(3), 1)
+	found := listEvents(t, r, event.Filter{State: event.Quarantined}, 0)
 	if len(found) != 1 {
-		t.Fatalf("%d events, want 1", len(found))
+		t.Fatalf("%d quarantined events, want 1", len(found))
 	}
-	relaytest.Equal(t, "the event", found[0].ID, "n1-u2")
-	relaytest.Equal(t, "its bytes", string(found[0].Raw), "\x63\x01\x02")
+	relaytest.Equal(t, "the id of the event", found[0].ID, "n1-u2")
+	relaytest.Equal(t, "the raw data of the event", string(found[0].Raw), "\x63\x01\x02")
 }
 
-func TestEntriesThatTheJournalRefusesAreNotAccepted(t *testing.T) {
+func TestAnEntryThatTheJournalRefusesIsNotAccepted(t *testing.T) {
 	r := newRig(t, Options{})
 	e := Entry{Body: make([]byte, journal.MaxPayload+1)}
 	if _, err := r.Accept(t.Context(), &e); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("too large: %v", err)
+		t.Errorf("error of an entry above the limit = %v, want ErrTooLarge", err)
 	}
 	relaytest.NoError(t, r.log.Close())
 	id, err := r.Accept(t.Context(), &Entry{})
 	if err == nil {
-		t.Error("accepted after the journal was closed")
+		t.Error("no error after the journal was closed")
 	}
 	relaytest.Equal(t, "the id", id, "")
-	if r.Status().Accepted != 0 {
-		t.Error("an entry that was not accepted was counted as accepted")
-	}
+	relaytest.Equal(t, "the number of accepted entries", r.Status().Accepted, 0)
 }
 
-// The process is killed after it has quarantined an entry and before it has saved the
-// checkpoint. Before the restart, the cause of the quarantine is corrected.
-func TestTheStatusOfAnEntryThatSucceedsAfterACrashIsCleared(t *testing.T) {
+// The process was killed after it had quarantined an entry and before it saved the
+// checkpoint. Before the restart, the cause of the quarantine was corrected.
+func TestAnOutdatedStatusIsClearedAfterACrash(t *testing.T) {
 	r := newRig(t, Options{Batch: 2, Workers: 1})
 	r.accept(3)
-	stale := event.Status{ID: "n1-1", Seq: 1, State: event.Quarantined, Reason: "there is no decoder"}
+	stale := event.Status{ID: "n1-1", Seq: 1, State: event.Quarantined, Reason: "no decoder"}
 	relaytest.NoError(t, r.statuses.Set(t.Context(), event.Uplink, []event.Status{stale}))
 	r.run()
-	r.settled()
+	r.waitProcessed()
 	if got := r.statuses.reasons(); len(got) != 0 {
-		t.Errorf("statuses %v", got)
+		t.Errorf("statuses = %v, want none", got)
 	}
 }
 
-func TestAJournalWithoutEntriesIsReprocessed(t *testing.T) {
+func TestReprocessAcceptsAnEmptyJournal(t *testing.T) {
 	r := newRig(t, Options{})
 	n, err := r.Reprocess(t.Context(), 0)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the number of entries reprocessed", n, 0)
+	relaytest.Equal(t, "the number of reprocessed entries", n, 0)
 }
 
-func TestDrainedSaysWhetherAnEntryIsLeft(t *testing.T) {
+func TestDrainedReportsUnprocessedAndDeferredEntries(t *testing.T) {
 	r := newRig(t, Options{})
-	drained := func(want bool, when string) {
+	checkDrained := func(want bool, state string) {
 		t.Helper()
 		got, err := r.Drained(t.Context())
 		relaytest.NoError(t, err)
-		relaytest.Equal(t, "drained "+when, got, want)
+		relaytest.Equal(t, "drained with "+state, got, want)
 	}
-	drained(true, "an empty journal")
+	checkDrained(true, "an empty journal")
 	r.accept(3)
-	drained(false, "entries that were accepted")
+	checkDrained(false, "unprocessed entries")
 	stop := r.run()
-	r.settled()
+	r.waitProcessed()
 	stop()
-	drained(true, "entries that were processed")
+	checkDrained(true, "processed entries only")
 	relaytest.NoError(t, r.statuses.Set(t.Context(), r.kind, []event.Status{{ID: r.id(2), Seq: 2, Account: 7, State: event.Pending}}))
-	drained(false, "an entry that was deferred")
+	checkDrained(false, "a deferred entry")
 }

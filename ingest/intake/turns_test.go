@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -18,12 +19,11 @@ func (r *rig) acceptBody(acct relay.AccountID, body []byte) {
 	}
 }
 
-// Large entries of an account do not delay those of another account.
 func TestLargeEntriesDoNotDelayOtherAccounts(t *testing.T) {
 	r := newRig(t, Options{})
 	release := make(chan struct{})
-	r.p.set(func(ctx context.Context, items []Item) error {
-		if slices.ContainsFunc(items, func(it Item) bool { return it.Entry.Account == 7 }) {
+	r.p.setHooks(func(ctx context.Context, items []Item) error {
+		if slices.ContainsFunc(items, func(item Item) bool { return item.Entry.Account == 7 }) {
 			select {
 			case <-release:
 			case <-ctx.Done():
@@ -35,51 +35,50 @@ func TestLargeEntriesDoNotDelayOtherAccounts(t *testing.T) {
 	r.acceptLarge(12)
 	r.acceptBody(8, []byte("{}"))
 	r.run()
-	r.await("the entry of the other account is processed", func() bool { return r.p.ended(14) == 1 })
+	r.await("the entry of the other account is processed", func() bool { return r.p.processedCount(14) == 1 })
 	close(release)
-	r.settled()
-	r.await("the large entries are processed", func() bool { return len(r.statuses.reasons()) == 0 && r.p.ended(13) == 1 })
+	r.waitProcessed()
+	r.await("the large entries are processed", func() bool { return len(r.statuses.reasons()) == 0 && r.p.processedCount(13) == 1 })
 	for seq := uint64(1); seq <= 14; seq++ {
-		relaytest.Equal(t, "how often an entry was processed", r.p.ended(seq), 1)
+		relaytest.Equal(t, fmt.Sprintf("the number of times entry %d was processed", seq), r.p.processedCount(seq), 1)
 	}
 }
 
-func TestNeighboursAreAccountsThatSendAtTheSameTime(t *testing.T) {
+func TestNoteReportsEntriesOfOtherAccounts(t *testing.T) {
 	begin := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	var n neighbours
 	for _, step := range []struct {
 		name  string
 		acct  relay.AccountID
-		after time.Duration
+		delay time.Duration
 		want  bool
 	}{
-		{"an account alone", 1, 0, false},
-		{"its next entry", 1, time.Second, false},
-		{"another account", 2, 2 * time.Second, true},
-		{"the first again", 1, 3 * time.Second, true},
-		{"a third", 3, 4 * time.Second, true},
-		{"the third, long after the others", 3, 4*time.Second + neighbourTime, false},
+		{"the first account", 1, 0, false},
+		{"the next entry of the first account", 1, time.Second, false},
+		{"the first entry of a second account", 2, 2 * time.Second, true},
+		{"another entry of the first account", 1, 3 * time.Second, true},
+		{"a third account", 3, 4 * time.Second, true},
+		{"the third account, neighbourTime later", 3, 4*time.Second + neighbourTime, false},
 	} {
-		relaytest.Equal(t, step.name, n.note(step.acct, begin.Add(step.after)), step.want)
+		relaytest.Equal(t, step.name, n.note(step.acct, begin.Add(step.delay)), step.want)
 	}
 }
 
-// Large entries are written one after the other, and small entries do not wait for them.
-func TestSmallEntriesPassLargeOnes(t *testing.T) {
+func TestSmallEntriesDoNotWaitForLargeOnes(t *testing.T) {
 	r := newRig(t, Options{})
 	relaytest.NoError(t, r.large.Acquire(t.Context(), maxLarge)) // another large entry is being written
-	ended := make(chan error, 1)
+	largeErr := make(chan error, 1)
 	go func() {
 		_, err := r.Accept(t.Context(), &Entry{Account: 7, Source: "generic", Body: make([]byte, largeBody+1)})
-		ended <- err
+		largeErr <- err
 	}()
 	r.acceptBody(8, []byte("{}"))
 	select {
-	case err := <-ended:
+	case err := <-largeErr:
 		t.Errorf("the large entry did not wait: %v", err)
 	default:
 	}
 	r.large.Release(maxLarge)
-	relaytest.NoError(t, <-ended)
-	relaytest.Equal(t, "the number of entries", r.Status().Journal.Last, 2)
+	relaytest.NoError(t, <-largeErr)
+	relaytest.Equal(t, "the number of journal records", r.Status().Journal.Last, 2)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/relay/event"
 )
 
-// Process parses and processes items once. Those that cannot be parsed are quarantined.
+// Process parses and processes items once. Items that cannot be parsed are quarantined.
 func Process[T any](ctx context.Context, p intake.Processor[T], items ...intake.Item) ([]event.Status, error) {
 	var parsed []intake.Parsed[T]
 	var quarantined []event.Status
@@ -24,12 +24,12 @@ func Process[T any](ctx context.Context, p intake.Processor[T], items ...intake.
 	return append(quarantined, statuses...), err
 }
 
-// Describe describes an entry; empty if it cannot be parsed.
+// Describe returns the description of an entry, or "" if the entry cannot be parsed.
 func Describe[T any](p intake.Processor[T], e *intake.Entry) string {
-	it := intake.Item{Entry: *e}
-	content, _, err := p.Parse(&it)
+	item := intake.Item{Entry: *e}
+	content, _, err := p.Parse(&item)
 	if err != nil {
 		return ""
 	}
-	return p.Describe(intake.Parsed[T]{Item: &it, Content: content})
+	return p.Describe(intake.Parsed[T]{Item: &item, Content: content})
 }
