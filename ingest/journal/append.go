@@ -9,8 +9,8 @@ import (
 // maxBatch is the maximum size of a batch in bytes.
 const maxBatch = 4 << 20
 
-// batch holds the records of one write and one fdatasync. They are numbered when
-// the batch's position in the log is known.
+// batch holds the records of one write and one fdatasync. The records are numbered when the
+// batch's position in the log is known.
 type batch struct {
 	buf      []byte
 	n        int
@@ -27,9 +27,8 @@ type Pending struct {
 	index int
 }
 
-// Append stores payload and returns its sequence once it is durable. The
-// payload is copied. Append returns ErrTooLarge, ErrFull, ErrClosed, the error of ctx or
-// an error of the disk.
+// Append stores a copy of payload and returns its sequence once the record is durable. It
+// returns ErrTooLarge, ErrFull, ErrClosed, ctx.Err() or a disk error.
 //
 // If ctx ends during the commit, the record may still become durable and be delivered, so a
 // retry can append it twice. After any other error the record is not in the log.
@@ -41,9 +40,9 @@ func (l *Log) Append(ctx context.Context, payload []byte) (uint64, error) {
 	return p.Wait(ctx)
 }
 
-// Stage is the first half of Append: it queues payload behind the records staged
-// before it, so that records staged in order are stored in order. It blocks only
-// while the pending batch is full.
+// Stage is the first half of Append: it queues payload after all records staged earlier, so
+// that records are stored in the order of the calls. Stage blocks only while the pending
+// batch is full.
 func (l *Log) Stage(ctx context.Context, payload []byte) (Pending, error) {
 	if len(payload) > MaxPayload {
 		return Pending{}, fmt.Errorf("journal: append %d bytes: %w", len(payload), ErrTooLarge)
@@ -66,7 +65,7 @@ func (l *Log) Stage(ctx context.Context, payload []byte) (Pending, error) {
 	}
 }
 
-// Wait is the second half of Append: it returns the sequence once the record is durable.
+// Wait is the second half of Append. It returns the sequence once the record is durable.
 func (p Pending) Wait(ctx context.Context) (uint64, error) {
 	select {
 	case <-p.batch.done:
@@ -110,10 +109,10 @@ func signal(c chan struct{}) {
 	}
 }
 
-// take removes and returns the pending batch, or nil if it is empty. If the last batch had
-// more records, take first waits up to the commit window for as many. A single appender
-// never waits.
-func (l *Log) take() *batch {
+// takeBatch removes and returns the pending batch, or nil if it is empty. If the last batch had
+// more records, takeBatch first waits up to the commit window for the same number. A single
+// appender never waits.
+func (l *Log) takeBatch() *batch {
 	l.staging.Lock()
 	defer l.staging.Unlock()
 	if l.pending.n == 0 {
@@ -123,7 +122,7 @@ func (l *Log) take() *batch {
 	if l.opts.CommitWindow > 0 && mayGrow {
 		l.target = l.lastCount
 		select {
-		case <-l.notify: // the signal that this batch has begun
+		case <-l.notify: // the signal sent for the first record of the batch
 		default:
 		}
 		l.staging.Unlock()

@@ -21,20 +21,20 @@ func TestAcknowledgedRecordsAreStored(t *testing.T) {
 	seq, err := l.Append(t.Context(), payload)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the first sequence", seq, 1)
-	copy(payload, "XXXXX") // the log holds a copy
+	copy(payload, "XXXXX") // the log has a copy
 	if seq := mustAppend(t, l, ""); seq != 2 {
-		t.Fatalf("sequence %d", seq)
+		t.Fatalf("sequence = %d, want 2", seq)
 	}
-	for range 2 { // as written, and as recovered
+	for range 2 { // before and after a recovery
 		rec, err := l.Read(1)
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, "the first record", rec, Record{Seq: 1, Time: clk.Now(), Payload: []byte("first")})
-		sameContent(t, content(t, l), map[uint64]string{1: "first", 2: ""})
+		wantContent(t, content(t, l), map[uint64]string{1: "first", 2: ""})
 		mustClose(t, l)
 		l = mustOpen(t, dir, Options{})
 	}
 	if seq := mustAppend(t, l, "third"); seq != 3 {
-		t.Errorf("sequence after reopening is %d, want 3", seq)
+		t.Errorf("sequence after reopening = %d, want 3", seq)
 	}
 }
 
@@ -53,25 +53,25 @@ func TestRecordsStagedInOrderAreStoredInOrder(t *testing.T) {
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, "the sequence of a staged record", seq, uint64(i)+1)
 	}
-	sameContent(t, content(t, l), want)
-	ended, cancel := context.WithCancel(t.Context())
+	wantContent(t, content(t, l), want)
+	canceledCtx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := l.Stage(ended, nil)
+	_, err := l.Stage(canceledCtx, nil)
 	wantErr(t, err, context.Canceled)
 	_, err = l.Stage(t.Context(), make([]byte, MaxPayload+1))
 	wantErr(t, err, ErrTooLarge)
 }
 
-func TestAppendRefuses(t *testing.T) {
+func TestAppendErrors(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), Options{})
 	_, err := l.Append(t.Context(), make([]byte, MaxPayload+1))
 	wantErr(t, err, ErrTooLarge)
 	if _, err = l.Append(t.Context(), make([]byte, MaxPayload)); err != nil {
-		t.Errorf("the largest payload: %v", err)
+		t.Errorf("error of the largest payload = %v, want none", err)
 	}
-	ended, cancel := context.WithCancel(t.Context())
+	canceledCtx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = l.Append(ended, nil)
+	_, err = l.Append(canceledCtx, nil)
 	wantErr(t, err, context.Canceled)
 	mustClose(t, l)
 	_, err = l.Append(t.Context(), nil)
@@ -81,27 +81,27 @@ func TestAppendRefuses(t *testing.T) {
 
 func TestConcurrentAppendersShareCommits(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), Options{segmentBytes: 64 << 10})
-	const writers, each = 32, 50
-	want := startWriters(t, l, writers, each, nil, func(w, i int) string {
+	const writers, perWriter = 32, 50
+	want := startWriters(t, l, writers, perWriter, nil, func(w, i int) string {
 		return fmt.Sprintf("%d/%d %s", w, i, bytes.Repeat([]byte("y"), 100))
 	}).wait()
-	sameContent(t, content(t, l), want)
+	wantContent(t, content(t, l), want)
 	st := l.Stats()
-	relaytest.Equal(t, "the number of appends", st.Appends, writers*each)
-	relaytest.Equal(t, "the last sequence", st.Last, writers*each)
+	relaytest.Equal(t, "the number of appends", st.Appends, writers*perWriter)
+	relaytest.Equal(t, "the last sequence", st.Last, writers*perWriter)
 	if st.Fsyncs >= st.Appends/2 {
-		t.Errorf("%d commits for %d appends, want fewer than half", st.Fsyncs, st.Appends)
+		t.Errorf("commits = %d for %d appends, want fewer than half", st.Fsyncs, st.Appends)
 	}
 	if n := len(segmentFiles(t, l.dir)); n < 2 {
-		t.Errorf("the log has %d segments, want at least 2", n)
+		t.Errorf("segments = %d, want at least 2", n)
 	}
 }
 
-func TestRecordsBeyondABatchAreCommittedByTheNext(t *testing.T) {
+func TestRecordsAboveTheBatchSizeAreCommittedLater(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), Options{})
 	payload := make([]byte, 1<<20)
 	var wg sync.WaitGroup
-	for range 12 { // three times what one batch holds
+	for range 12 { // three times the maximum batch
 		wg.Go(func() {
 			if _, err := l.Append(t.Context(), payload); err != nil {
 				t.Error(err)
@@ -112,20 +112,19 @@ func TestRecordsBeyondABatchAreCommittedByTheNext(t *testing.T) {
 	st := l.Stats()
 	relaytest.Equal(t, "the last sequence", st.Last, 12)
 	if st.Fsyncs < 3 {
-		t.Errorf("%d commits, want at least 3", st.Fsyncs)
+		t.Errorf("commits = %d, want at least 3", st.Fsyncs)
 	}
 }
 
-// In a synctest bubble time advances only when all goroutines wait, so a wait is
-// visible.
-func TestALoneAppenderDoesNotWaitForTheCommitWindow(t *testing.T) {
+// In a synctest bubble time advances only while all goroutines wait, so any wait is measured.
+func TestASingleAppenderDoesNotWaitForTheCommitWindow(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		l := mustOpen(t, dir, Options{CommitWindow: time.Hour})
 		begin := time.Now()
 		fill(t, l, 10)
 		if waited := time.Since(begin); waited != 0 {
-			t.Errorf("waited %v", waited)
+			t.Errorf("waited %v, want no wait", waited)
 		}
 		mustClose(t, l)
 	})
@@ -138,25 +137,25 @@ func expectAppenders(l *Log, n int) {
 	l.lastCount, l.takenAt = n, time.Now()
 }
 
-func TestACommitWaitsForExpectedAppendersForTheWindow(t *testing.T) {
+func TestACommitWaitsUpToTheWindowForExpectedAppenders(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		l := mustOpen(t, dir, Options{CommitWindow: time.Minute})
 		expectAppenders(l, 2)
 		begin := time.Now()
-		mustAppend(t, l, "the other one does not come")
+		mustAppend(t, l, "the second appender is missing")
 		if waited := time.Since(begin); waited != time.Minute {
-			t.Errorf("waited %v, want the window", waited)
+			t.Errorf("waited %v, want 1m", waited)
 		}
-		mustAppend(t, l, "no other one is expected")
+		mustAppend(t, l, "one appender is expected")
 		if waited := time.Since(begin); waited != time.Minute {
-			t.Errorf("waited %v more", waited-time.Minute)
+			t.Errorf("the second append waited %v, want no wait", waited-time.Minute)
 		}
 		mustClose(t, l)
 	})
 }
 
-func TestAppendersOfLongAgoAreNotExpected(t *testing.T) {
+func TestAppendersOfAnOldBatchAreNotExpected(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		l := mustOpen(t, dir, Options{CommitWindow: time.Second})
@@ -165,16 +164,16 @@ func TestAppendersOfLongAgoAreNotExpected(t *testing.T) {
 		begin := time.Now()
 		mustAppend(t, l, "alone")
 		if waited := time.Since(begin); waited != 0 {
-			t.Errorf("waited %v", waited)
+			t.Errorf("waited %v, want no wait", waited)
 		}
 		mustClose(t, l)
 	})
 }
 
-func TestAnAppenderWhoseContextEndsLeavesAWholeRecord(t *testing.T) {
+func TestACanceledAppendLeavesAnIntactRecord(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{})
-	l.writing.Lock() // the commit hangs
+	l.writing.Lock() // the commit blocks
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
@@ -189,23 +188,23 @@ func TestAnAppenderWhoseContextEndsLeavesAWholeRecord(t *testing.T) {
 	cancel()
 	wantErr(t, <-done, context.Canceled)
 	l.writing.Unlock()
-	mustClose(t, l) // waits for the append in flight
-	sameContent(t, content(t, mustOpen(t, dir, Options{})), map[uint64]string{1: "abandoned"})
+	mustClose(t, l) // waits for the pending append
+	wantContent(t, content(t, mustOpen(t, dir, Options{})), map[uint64]string{1: "abandoned"})
 }
 
-func TestCloseWaitsForAppendsInFlight(t *testing.T) {
+func TestCloseWaitsForPendingAppends(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{})
 	writers := startWriters(t, l, 8, math.MaxInt, ErrClosed, func(w, _ int) string { return fmt.Sprint("writer ", w) })
 	c := mustConsumer(t, l, "c")
-	for read := 0; read < 200; {
+	for count := 0; count < 200; {
 		recs, err := c.Next(t.Context(), 100)
 		relaytest.NoError(t, err)
-		read += len(recs)
+		count += len(recs)
 	}
 	mustClose(t, l)
 	want := writers.wait()
-	sameContent(t, content(t, mustOpen(t, dir, Options{})), want)
+	wantContent(t, content(t, mustOpen(t, dir, Options{})), want)
 }
 
 func TestCloseFreesReservedSpace(t *testing.T) {

@@ -13,11 +13,11 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// frame is the size of a usual network server's post, in bytes.
-const frame = 900
+// frameSize is the size in bytes of a typical post of a network server.
+const frameSize = 900
 
-// BenchmarkAppend measures acknowledged appends. The floor beside it writes and
-// syncs the same bytes in batches of the same size, with no log around them.
+// BenchmarkAppend measures acknowledged appends. The variants named floor write and sync the
+// same number of bytes in batches of the same size without a log.
 func BenchmarkAppend(b *testing.B) {
 	for _, writers := range []int{1, 64} {
 		b.Run(strconv.Itoa(writers)+" writers", func(b *testing.B) { benchAppend(b, writers) })
@@ -27,9 +27,9 @@ func BenchmarkAppend(b *testing.B) {
 
 func benchAppend(b *testing.B, writers int) {
 	l := mustOpen(b, b.TempDir(), Options{MaxBytes: 1 << 40})
-	payload := bytes.Repeat([]byte("f"), frame)
+	payload := bytes.Repeat([]byte("f"), frameSize)
 	b.ReportAllocs()
-	b.SetBytes(frame)
+	b.SetBytes(frameSize)
 	b.ResetTimer()
 	var wg sync.WaitGroup
 	for w := range writers {
@@ -50,10 +50,10 @@ func benchAppend(b *testing.B, writers int) {
 
 func benchFloor(b *testing.B, perCommit int) {
 	dir, d := b.TempDir(), osDisk{}
-	batch := make([]byte, perCommit*(headerSize+frame))
+	batch := make([]byte, perCommit*(headerSize+frameSize))
 	var f file
 	off := int64(0)
-	b.SetBytes(frame)
+	b.SetBytes(frameSize)
 	for n := 0; n < b.N; n += perCommit {
 		if f == nil || off+int64(len(batch)) > 16<<20 {
 			if f != nil {
@@ -77,11 +77,11 @@ func benchFloor(b *testing.B, perCommit int) {
 	_ = f.Close()
 }
 
-// filled is a closed log of n frames.
-func filled(b *testing.B, n int) string {
+// newFilledLog returns the directory of a closed log with n records.
+func newFilledLog(b *testing.B, n int) string {
 	dir := b.TempDir()
-	l := mustOpen(b, dir, unbounded())
-	payload := bytes.Repeat([]byte("f"), frame)
+	l := mustOpen(b, dir, unboundedOptions())
+	payload := bytes.Repeat([]byte("f"), frameSize)
 	var wg sync.WaitGroup
 	for range 64 {
 		wg.Go(func() {
@@ -98,15 +98,15 @@ func filled(b *testing.B, n int) string {
 	return dir
 }
 
-// unbounded are options of a journal that keeps as much as the disk has room for.
-func unbounded() Options { return Options{MaxBytes: 1 << 50} }
+// unboundedOptions returns options without a practical quota.
+func unboundedOptions() Options { return Options{MaxBytes: 1 << 50} }
 
-// BenchmarkNext measures reading of what is there, in batches of 500.
+// BenchmarkNext measures reading of existing records in batches of 500.
 func BenchmarkNext(b *testing.B) {
-	l := mustOpen(b, filled(b, 64_000), Options{})
+	l := mustOpen(b, newFilledLog(b, 64_000), Options{})
 	c := mustConsumer(b, l, "c")
 	b.ReportAllocs()
-	b.SetBytes(frame)
+	b.SetBytes(frameSize)
 	for n := 0; n < b.N; {
 		recs, err := c.Next(b.Context(), 500)
 		relaytest.NoError(b, err)
@@ -118,11 +118,11 @@ func BenchmarkNext(b *testing.B) {
 
 var records = flag.Int("records", 128_000, "records of the journal that BenchmarkOpen opens")
 
-// BenchmarkOpen measures recovery; the rate is that of verified bytes.
+// BenchmarkOpen measures recovery. The rate counts verified bytes.
 func BenchmarkOpen(b *testing.B) {
-	dir := filled(b, *records)
+	dir := newFilledLog(b, *records)
 	for b.Loop() {
-		l := mustOpen(b, dir, unbounded())
+		l := mustOpen(b, dir, unboundedOptions())
 		b.SetBytes(l.Stats().Bytes)
 		mustClose(b, l)
 	}
@@ -131,7 +131,7 @@ func BenchmarkOpen(b *testing.B) {
 func BenchmarkCommit(b *testing.B) {
 	l := mustOpen(b, b.TempDir(), Options{})
 	c := mustConsumer(b, l, "c")
-	l.durable = 1 << 60 // so that each one moves the checkpoint
+	l.durable = 1 << 60 // so that each commit moves the checkpoint
 	b.ReportAllocs()
 	for b.Loop() {
 		relaytest.NoError(b, c.Commit(c.Committed()+1))

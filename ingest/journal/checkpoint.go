@@ -16,7 +16,7 @@ import (
 const (
 	checkpointSuffix = ".checkpoint"
 	slotSize         = 20      // [crc32c 4][generation 8][sequence 8]
-	slotDistance     = 4 << 10 // each slot has its own page, so that a torn write damages one of them only
+	slotDistance     = 4 << 10 // each slot has its own page, so that a torn write damages one slot only
 )
 
 // checkpoint is a file with two slots, which are written alternately: if a write is torn,
@@ -50,7 +50,7 @@ func parseCheckpoint(b []byte) (gen, seq uint64, ok bool) {
 }
 
 // createCheckpoint creates the file of a checkpoint at its full size, so that a commit never
-// needs more disk space. The file is durable when the function returns.
+// needs more disk space. The file is durable when createCheckpoint returns.
 func createCheckpoint(path string, d disk) (file, error) {
 	f, err := d.Open(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
@@ -74,8 +74,8 @@ func createCheckpoint(path string, d disk) (file, error) {
 	return f, nil
 }
 
-// store writes seq to the older slot. The sequence survives the end of the process at once,
-// and a power failure after the next sync.
+// store writes seq to the older slot. The sequence survives the end of the process
+// immediately, and a power failure after the next sync.
 func (c *checkpoint) store(seq uint64) error {
 	var b [slotSize]byte
 	gen := c.gen + 1
@@ -96,7 +96,7 @@ func (c *checkpoint) sync() error {
 	return c.f.Datasync()
 }
 
-// loadCheckpoints finds the consumers of earlier runs. Records that such a consumer has not
+// loadCheckpoints loads the consumers of earlier runs. Records that a consumer has not
 // processed are kept even while the consumer is not open.
 func (l *Log) loadCheckpoints() error {
 	paths, err := filepath.Glob(filepath.Join(l.dir, "*"+checkpointSuffix))
@@ -113,7 +113,7 @@ func (l *Log) loadCheckpoints() error {
 			return fmt.Errorf("open checkpoint: %w", err)
 		}
 		gen, seq, intact := parseCheckpoint(b)
-		if !intact { // the sequence is 0, because repeated processing loses nothing
+		if !intact { // the sequence becomes 0: processing records again loses nothing
 			l.opts.Logger.Error("journal: checkpoint unreadable, consumer starts at the oldest record", "file", path)
 		}
 		name := strings.TrimSuffix(filepath.Base(path), checkpointSuffix)

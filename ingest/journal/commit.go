@@ -10,7 +10,7 @@ import (
 // nothing is pending.
 func (l *Log) commitLoop() {
 	for closing := false; ; {
-		if b := l.take(); b != nil {
+		if b := l.takeBatch(); b != nil {
 			l.commit(b)
 			continue
 		}
@@ -19,7 +19,7 @@ func (l *Log) commitLoop() {
 		}
 		select {
 		case <-l.notify:
-		case <-l.quit: // nothing is staged any more; commit the batch that is pending
+		case <-l.quit: // no more records are staged; commit the pending batch
 			closing = true
 		}
 	}
@@ -61,13 +61,13 @@ func (l *Log) write(b *batch) error {
 			break
 		}
 		if diskFull(err) && l.nextSeq == firstSeq && l.makeRoom() {
-			err = nil // try again: the batch's sequences are still unused
+			err = nil // retry: the batch's sequences are still unused
 		}
 	}
 	if diskFull(err) {
 		err = fmt.Errorf("%w: %w", ErrFull, err)
 	}
-	// Log when the log begins to refuse appends and when it accepts again.
+	// Log the first refused append, and the first append that is accepted again.
 	l.state.Lock()
 	oldErr := l.lastErr
 	l.lastErr = err
@@ -76,12 +76,12 @@ func (l *Log) write(b *batch) error {
 	case err != nil && oldErr == nil:
 		l.opts.Logger.Error("journal: append refused", "dir", l.dir, "error", err)
 	case err == nil && oldErr != nil:
-		l.opts.Logger.Info("journal: accepting again", "dir", l.dir)
+		l.opts.Logger.Info("journal: appends accepted again", "dir", l.dir)
 	}
 	return err
 }
 
-// tryWrite writes a batch after the last valid record. It undoes a write that fails.
+// tryWrite writes a batch after the last valid record. It undoes a failed write.
 func (l *Log) tryWrite(b *batch) error {
 	s, err := l.writable(int64(len(b.buf)))
 	if err != nil {
@@ -96,16 +96,16 @@ func (l *Log) tryWrite(b *batch) error {
 		return fmt.Errorf("write segment: %w", errors.Join(err, undoErr))
 	}
 	l.fsyncs.Add(1)
-	began := time.Now()
+	start := time.Now()
 	err = l.file.Datasync()
 	if l.opts.Synced != nil {
-		l.opts.Synced(time.Since(began))
+		l.opts.Synced(time.Since(start))
 	}
 	if err != nil {
 		l.abandonSegment(b)
 		return fmt.Errorf("sync segment: %w", err)
 	}
-	// Show the durable batch to the readers.
+	// Make the durable batch visible to readers.
 	b.firstSeq = l.nextSeq
 	l.nextSeq += uint64(b.n)
 	l.end += int64(len(b.buf))
@@ -120,16 +120,16 @@ func (l *Log) tryWrite(b *batch) error {
 	}
 	s.size, s.lastSeq, l.durable = l.end, l.nextSeq-1, l.nextSeq-1
 	s.newest = max(s.newest, now)
-	if l.grown != nil {
-		close(l.grown)
-		l.grown = nil
+	if l.growth != nil {
+		close(l.growth)
+		l.growth = nil
 	}
 	return nil
 }
 
 // abandonSegment closes a segment after a failure that leaves its content on disk
 // unknown: a failed fdatasync may have dropped the pages and must not be repeated.
-// The batch's sequences are used up.
+// The batch's sequences are not assigned again.
 func (l *Log) abandonSegment(b *batch) {
 	_ = l.file.Close()
 	l.file = nil

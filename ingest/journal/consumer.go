@@ -10,17 +10,17 @@ import (
 	"sync"
 )
 
-// maxRead bounds the payload bytes of one Next.
+// maxRead is the size in bytes of the payloads after which Next returns.
 const maxRead = 4 << 20
 
-// Consumer reads a log from its checkpoint on, at least once: records that were returned
-// but not committed are returned again after a restart or a Rewind.
+// Consumer reads the records of a log after its checkpoint at least once: records that were
+// returned but not committed are returned again after a restart or a Rewind.
 type Consumer struct {
 	log  *Log
 	name string
-	open bool // guarded by Log.state; false if only its checkpoint was found
+	open bool // guarded by Log.state; false if only the checkpoint was loaded
 
-	reading sync.Mutex // one Next at a time
+	reading sync.Mutex // serializes Next
 	cur     cursor
 
 	mu         sync.Mutex
@@ -34,12 +34,12 @@ func newConsumer(l *Log, name string, f file, gen, seq uint64) *Consumer {
 	return c
 }
 
-// Consumer opens the consumer with this name. A consumer can be open only once. A new
-// consumer starts at the oldest record. Its checkpoint is the file name.checkpoint; to remove
-// a consumer, delete that file while the log is closed.
+// Consumer opens the consumer with a name. A consumer can be open only once. A new
+// consumer starts at the oldest record. Its checkpoint is the file NAME.checkpoint; to remove
+// a consumer, delete the file while the log is closed.
 func (l *Log) Consumer(name string) (*Consumer, error) {
 	if ok, _ := regexp.MatchString(`^[a-z0-9][a-z0-9_-]{0,63}$`, name); !ok {
-		return nil, fmt.Errorf("journal: consumer name %q: must have 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit", name)
+		return nil, fmt.Errorf("journal: consumer name %q: must be 1 to 64 characters of a-z, 0-9, _ and -, beginning with a letter or digit", name)
 	}
 	l.state.Lock()
 	defer l.state.Unlock()
@@ -58,15 +58,14 @@ func (l *Log) Consumer(name string) (*Consumer, error) {
 		l.consumers[name] = c
 	}
 	if c.open {
-		return nil, fmt.Errorf("journal: consumer %s is open already", name)
+		return nil, fmt.Errorf("journal: consumer %s is already open", name)
 	}
 	c.open = true
 	return c, nil
 }
 
-// Next waits for a durable record and returns it with the durable records that follow, at
-// most limit records and about 4 MiB in all. It returns the error of ctx, ErrClosed or an
-// error of the disk.
+// Next waits for a durable record, and returns it with the durable records that follow: at
+// most limit records and about 4 MiB. It returns ctx.Err(), ErrClosed or a disk error.
 func (c *Consumer) Next(ctx context.Context, limit int) ([]Record, error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -96,8 +95,8 @@ func (c *Consumer) Next(ctx context.Context, limit int) ([]Record, error) {
 	}
 }
 
-// read returns the records from the cursor on. If all durable records from there on are
-// damaged, it returns none and moves the cursor past them.
+// read returns records from the cursor's position. If all durable records after the position
+// are damaged, read returns none and moves the cursor past them.
 func (c *Consumer) read(limit int) ([]Record, error) {
 	lastSeq := c.log.lastDurable()
 	var records []Record
@@ -125,8 +124,8 @@ func (c *Consumer) position() uint64 {
 }
 
 // Commit records that all records up to and including seq are processed. A seq below the
-// checkpoint changes nothing. The checkpoint survives the end of the process at once, and
-// a power failure after about a minute or Close.
+// checkpoint changes nothing. The checkpoint survives the end of the process immediately,
+// and a power failure after about a minute or Close.
 func (c *Consumer) Commit(seq uint64) error {
 	if lastSeq := c.log.lastDurable(); seq > lastSeq {
 		return fmt.Errorf("journal: consumer %s: commit %d: the last record is %d", c.name, seq, lastSeq)
@@ -143,20 +142,20 @@ func (c *Consumer) Commit(seq uint64) error {
 	return nil
 }
 
-// Committed returns the checkpoint: the last sequence committed, 0 at first.
+// Committed returns the checkpoint: the last committed sequence, or 0.
 func (c *Consumer) Committed() uint64 { return c.checkpoint.seq.Load() }
 
-// Rewind moves the read position back to the checkpoint: Next returns the records that are
-// not committed once more.
+// Rewind moves the read position back to the checkpoint, so that Next returns records that
+// are not committed again.
 func (c *Consumer) Rewind() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pos = c.Committed() + 1
 }
 
-// Revert moves the checkpoint back to seq, so that the records behind it are processed
-// again. The checkpoint is on disk when it returns nil. A seq at or above the checkpoint
-// changes nothing.
+// Revert moves the checkpoint back to seq, so that later records are processed again. The
+// checkpoint is on disk when Revert returns nil. A seq at or above the checkpoint changes
+// nothing.
 func (c *Consumer) Revert(seq uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,7 +175,7 @@ func (c *Consumer) sync() error {
 	return c.checkpoint.sync()
 }
 
-// await returns when a record with that sequence or a later one is durable.
+// await returns when a record with sequence seq or a later one is durable.
 func (l *Log) await(ctx context.Context, seq uint64) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -192,13 +191,13 @@ func (l *Log) await(ctx context.Context, seq uint64) error {
 			l.state.Unlock()
 			return nil
 		}
-		if l.grown == nil {
-			l.grown = make(chan struct{})
+		if l.growth == nil {
+			l.growth = make(chan struct{})
 		}
-		grown := l.grown // closed when another record is durable
+		growth := l.growth // closed when another record is durable
 		l.state.Unlock()
 		select {
-		case <-grown:
+		case <-growth:
 		case <-ctx.Done():
 		case <-l.quit:
 		}

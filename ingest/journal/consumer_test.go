@@ -27,34 +27,34 @@ func wantNext(t *testing.T, c *Consumer, limit int, want ...uint64) {
 	relaytest.Equal(t, "the sequences of the batch", sequences(recs), want)
 }
 
-func TestAConsumerReadsOnFromItsCheckpoint(t *testing.T) {
+func TestAConsumerReadsFromItsCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{segmentBytes: 300})
 	fill(t, l, 6)
 	c := mustConsumer(t, l, "c")
 	wantNext(t, c, 2, 1, 2)
-	wantNext(t, c, 0, 3) // a limit under one is one
+	wantNext(t, c, 0, 3) // a limit below 1 means 1
 	relaytest.NoError(t, c.Commit(2))
 	c.Rewind()
 	wantNext(t, c, 10, 3, 4, 5, 6)
 	relaytest.NoError(t, c.Commit(1))
-	relaytest.Equal(t, "the checkpoint after a commit of less", c.Committed(), 2)
+	relaytest.Equal(t, "the checkpoint after a commit of a lower sequence", c.Committed(), 2)
 	if err := c.Commit(7); err == nil {
-		t.Error("a sequence that does not exist was committed")
+		t.Error("no error for a commit above the last record")
 	}
 	mustClose(t, l)
 
 	l = mustOpen(t, dir, Options{})
 	c = mustConsumer(t, l, "c")
 	if c.Committed() != 2 {
-		t.Errorf("committed %d", c.Committed())
+		t.Errorf("checkpoint = %d, want 2", c.Committed())
 	}
 	wantNext(t, c, 1, 3)
 	relaytest.NoError(t, c.Commit(5))
 	wantNext(t, c, 10, 6) // committed records are not returned
 }
 
-func TestACheckpointIsReverted(t *testing.T) {
+func TestRevertMovesTheCheckpointBack(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{segmentBytes: 300})
 	fill(t, l, 6)
@@ -68,7 +68,7 @@ func TestACheckpointIsReverted(t *testing.T) {
 	wantNext(t, mustConsumer(t, mustOpen(t, dir, Options{}), "c"), 10, 3, 4, 5, 6)
 }
 
-func TestConsumersAreIndependentAndOpenedOnce(t *testing.T) {
+func TestConsumersAreIndependent(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), Options{})
 	fill(t, l, 3)
 	a, b := mustConsumer(t, l, "a"), mustConsumer(t, l, "b")
@@ -76,11 +76,11 @@ func TestConsumersAreIndependentAndOpenedOnce(t *testing.T) {
 	relaytest.NoError(t, a.Commit(3))
 	wantNext(t, b, 10, 1, 2, 3)
 	if _, err := l.Consumer("a"); err == nil {
-		t.Error("opened twice")
+		t.Error("no error for a consumer that is already open")
 	}
 	for _, name := range []string{"", "../x", "A", "-a", "a.b", "a/b", string(make([]byte, 65))} {
 		if _, err := l.Consumer(name); err == nil {
-			t.Errorf("name %q was accepted", name)
+			t.Errorf("no error for the name %q", name)
 		}
 	}
 	relaytest.Equal(t, "the checkpoint of a", a.Committed(), 3)
@@ -90,14 +90,14 @@ func TestConsumersAreIndependentAndOpenedOnce(t *testing.T) {
 	wantErr(t, err, ErrClosed)
 }
 
-func TestNextWaits(t *testing.T) {
+func TestNextBlocks(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(l *Log, cancel func()) error
 		want error
 	}{
-		"until a record comes": {func(l *Log, _ func()) error { _, err := l.Append(context.Background(), nil); return err }, nil},
-		"until its ctx ends":   {func(_ *Log, cancel func()) error { cancel(); return nil }, context.Canceled},
-		"until the log closes": {func(l *Log, _ func()) error { return l.Close() }, ErrClosed},
+		"until a record is appended": {func(l *Log, _ func()) error { _, err := l.Append(context.Background(), nil); return err }, nil},
+		"until ctx is canceled":      {func(_ *Log, cancel func()) error { cancel(); return nil }, context.Canceled},
+		"until the log is closed":    {func(l *Log, _ func()) error { return l.Close() }, ErrClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -114,12 +114,12 @@ func TestNextWaits(t *testing.T) {
 				}()
 				synctest.Wait()
 				if returned {
-					t.Fatalf("returned at once: %v", err)
+					t.Fatalf("Next returned on an empty log: %v", err)
 				}
 				relaytest.NoError(t, c.end(l, cancel))
 				synctest.Wait()
 				if !returned {
-					t.Fatal("still waits")
+					t.Fatal("Next did not return")
 				}
 				if c.want != nil || err != nil {
 					wantErr(t, err, c.want)
@@ -130,7 +130,7 @@ func TestNextWaits(t *testing.T) {
 	}
 }
 
-func TestNextBoundsTheBytesOfABatch(t *testing.T) {
+func TestNextLimitsTheBytesOfABatch(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), Options{})
 	payload := make([]byte, 3<<20)
 	for range 5 {
@@ -144,7 +144,7 @@ func TestNextBoundsTheBytesOfABatch(t *testing.T) {
 	wantNext(t, c, 100, 5)
 }
 
-func TestARecordIsNotSeenBeforeItIsDurable(t *testing.T) {
+func TestARecordIsNotReadBeforeItIsDurable(t *testing.T) {
 	d := &faultyDisk{}
 	l := mustOpen(t, t.TempDir(), Options{disk: d})
 	c := mustConsumer(t, l, "c")
@@ -155,22 +155,22 @@ func TestARecordIsNotSeenBeforeItIsDurable(t *testing.T) {
 	wantNext(t, c, 10, 1)
 	_, err = l.Read(2)
 	wantErr(t, err, ErrNotFound)
-	ended, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	shortCtx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	_, err = c.Next(ended, 10)
+	_, err = c.Next(shortCtx, 10)
 	wantErr(t, err, context.DeadlineExceeded)
 }
 
-// Readers of every kind run beside appenders, retention and rotation.
-func TestReadersBesideTheWriter(t *testing.T) {
+// Reads run concurrently with appends, retention and rotation.
+func TestConcurrentReadersAndWriters(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), Options{segmentBytes: 4 << 10, MaxBytes: 32 << 10})
-	const writers, each = 8, 80
-	var appending, reading sync.WaitGroup
+	const writers, perWriter = 8, 80
+	var writing, reading sync.WaitGroup
 	done, progress := make(chan struct{}), make(chan struct{}, 1)
 	c := mustConsumer(t, l, "c")
 	for w := range writers {
-		appending.Go(func() {
-			for i := 0; i < each; {
+		writing.Go(func() {
+			for i := 0; i < perWriter; {
 				if _, err := l.Append(t.Context(), fmt.Appendf(nil, "%d %d %0100d", w, i, i)); err == nil {
 					i++
 				} else {
@@ -180,19 +180,19 @@ func TestReadersBesideTheWriter(t *testing.T) {
 		})
 	}
 	reading.Go(func() {
-		for next := uint64(1); next <= writers*each; {
+		for wantSeq := uint64(1); wantSeq <= writers*perWriter; {
 			recs, err := c.Next(t.Context(), 50)
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			for _, r := range recs {
-				if r.Seq != next {
-					t.Errorf("got %d, want %d", r.Seq, next)
+				if r.Seq != wantSeq {
+					t.Errorf("sequence = %d, want %d", r.Seq, wantSeq)
 				}
-				next++
+				wantSeq++
 			}
-			if err := c.Commit(next - 1); err != nil {
+			if err := c.Commit(wantSeq - 1); err != nil {
 				t.Error(err)
 			}
 			select {
@@ -221,11 +221,11 @@ func TestReadersBesideTheWriter(t *testing.T) {
 			}
 		})
 	}
-	appending.Wait()
+	writing.Wait()
 	reading.Wait()
 	st := l.Stats()
 	relaytest.Equal(t, "the number of gaps", st.Gaps, 0)
-	relaytest.Equal(t, "the last sequence", st.Last, writers*each)
+	relaytest.Equal(t, "the last sequence", st.Last, writers*perWriter)
 	if st.First == 1 {
 		t.Error("no segment was deleted")
 	}
@@ -236,25 +236,25 @@ func TestCheckpointSlots(t *testing.T) {
 		change func([]byte) []byte
 		want   uint64
 	}{
-		"both intact":                  {func(b []byte) []byte { return b }, 5},
-		"the newer torn":               {func(b []byte) []byte { b[slotDistance+15] ^= 1; return b }, 4},
-		"the older torn":               {func(b []byte) []byte { b[15] ^= 1; return b }, 5},
-		"the newer never reached disk": {func(b []byte) []byte { clear(b[slotDistance:]); return b }, 4},
-		"both torn":                    {func(b []byte) []byte { b[3] ^= 1; b[slotDistance] ^= 1; return b }, 0},
-		"cut before the newer":         {func(b []byte) []byte { return b[:slotDistance] }, 4},
-		"cut inside the newer":         {func(b []byte) []byte { return b[:slotDistance+7] }, 4},
-		"emptied":                      {func([]byte) []byte { return nil }, 0},
+		"both slots intact":               {func(b []byte) []byte { return b }, 5},
+		"newer slot torn":                 {func(b []byte) []byte { b[slotDistance+15] ^= 1; return b }, 4},
+		"older slot torn":                 {func(b []byte) []byte { b[15] ^= 1; return b }, 5},
+		"newer slot not written":          {func(b []byte) []byte { clear(b[slotDistance:]); return b }, 4},
+		"both slots torn":                 {func(b []byte) []byte { b[3] ^= 1; b[slotDistance] ^= 1; return b }, 0},
+		"truncated before the newer slot": {func(b []byte) []byte { return b[:slotDistance] }, 4},
+		"truncated inside the newer slot": {func(b []byte) []byte { return b[:slotDistance+7] }, 4},
+		"empty file":                      {func([]byte) []byte { return nil }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			l := mustOpen(t, dir, Options{})
 			fill(t, l, 6)
 			cons := mustConsumer(t, l, "c")
-			for seq := range uint64(5) { // generation 5, the odd slot, holds sequence 5
+			for seq := range uint64(5) { // the slot of odd generations has sequence 5
 				relaytest.NoError(t, cons.Commit(seq+1))
 			}
 			mustClose(t, l)
-			edit(t, filepath.Join(dir, "c"+checkpointSuffix), c.change)
+			editFile(t, filepath.Join(dir, "c"+checkpointSuffix), c.change)
 			cons = mustConsumer(t, mustOpen(t, dir, Options{}), "c")
 			if cons.Committed() != c.want {
 				t.Errorf("committed %d, want %d", cons.Committed(), c.want)
@@ -269,9 +269,9 @@ func TestCheckpointSlots(t *testing.T) {
 	}
 }
 
-func TestAHalfCreatedCheckpointIsIgnored(t *testing.T) {
+func TestAPartlyCreatedCheckpointIsIgnored(t *testing.T) {
 	dir := t.TempDir()
-	relaytest.NoError(t, os.WriteFile(filepath.Join(dir, "c.checkpoint.new"), []byte("half"), 0o600))
+	relaytest.NoError(t, os.WriteFile(filepath.Join(dir, "c.checkpoint.new"), []byte("partial"), 0o600))
 	l := mustOpen(t, dir, Options{})
 	fill(t, l, 1)
 	wantNext(t, mustConsumer(t, l, "c"), 1, 1)
@@ -287,10 +287,10 @@ func FuzzCheckpoint(f *testing.F) {
 		if !ok {
 			return
 		}
-		var again [slotSize]byte
-		putSlot(again[:], gen, seq)
-		if string(b[:min(len(b), slotSize)]) != string(again[:]) && string(b[slotDistance:slotDistance+slotSize]) != string(again[:]) {
-			t.Errorf("generation %d and sequence %d are in no slot", gen, seq)
+		var slot [slotSize]byte
+		putSlot(slot[:], gen, seq)
+		if string(b[:min(len(b), slotSize)]) != string(slot[:]) && string(b[slotDistance:slotDistance+slotSize]) != string(slot[:]) {
+			t.Errorf("no slot has generation %d and sequence %d", gen, seq)
 		}
 	})
 }

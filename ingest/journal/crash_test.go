@@ -15,16 +15,16 @@ import (
 
 const sector = 512
 
-// crashDisk records the writes that are not synced, so that the directory can be copied in a
-// state that a power failure could leave.
+// crashDisk records writes that are not synced, so that tests can copy the directory in a
+// state that a power failure may leave.
 type crashDisk struct {
 	osDisk
 	mu       sync.Mutex
 	unsynced map[string][]undo // by file name
-	torn     int               // cuts that found a segment written and not synced
+	torn     int               // copies with a segment that was written and not synced
 }
 
-// undo has the bytes that a write replaced.
+// undo holds the bytes that a write replaced.
 type undo struct {
 	off      int64
 	replaced []byte
@@ -45,46 +45,47 @@ func (f crashFile) WriteAt(b []byte, off int64) (int, error) {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
 	replaced := make([]byte, len(b))
-	_, _ = f.ReadAt(replaced, off) // zeros behind the end of the file
+	_, _ = f.ReadAt(replaced, off) // zeros after the end of the file
 	f.d.unsynced[f.name] = append(f.d.unsynced[f.name], undo{off, replaced})
 	return f.file.WriteAt(b, off)
 }
 
 func (f crashFile) Datasync() error {
-	err := f.file.Datasync() // power cuts may come meanwhile
+	err := f.file.Datasync() // a power failure may happen during the sync
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
 	delete(f.d.unsynced, f.name)
 	return err
 }
 
-// cut copies dir. In the copy, each sector that was not synced is written or not at random,
-// and a segment is cut or not at random behind its synced bytes.
-func (d *crashDisk) cut(t *testing.T, dir string, r *rand.Rand) string {
+// copyAfterPowerFailure returns a copy of dir. In the copy, each sector that was not synced has
+// its old or new content at random, and segments are truncated at random after the synced bytes.
+func (d *crashDisk) copyAfterPowerFailure(t *testing.T, dir string, r *rand.Rand) string {
 	t.Helper()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	to := t.TempDir()
-	relaytest.NoError(t, os.CopyFS(to, os.DirFS(dir)))
+	copyDir := t.TempDir()
+	relaytest.NoError(t, os.CopyFS(copyDir, os.DirFS(dir)))
 	for name, undos := range d.unsynced {
-		edit(t, filepath.Join(to, name), func(b []byte) []byte {
+		editFile(t, filepath.Join(copyDir, name), func(b []byte) []byte {
 			for i := len(undos) - 1; i >= 0; i-- {
-				revert(b, undos[i], r)
+				revertSectors(b, undos[i], r)
 			}
 			if !strings.HasSuffix(name, segmentSuffix) {
 				return b
 			}
 			d.torn++
-			if first := undos[0].off; r.IntN(2) == 0 {
-				return b[:first+r.Int64N(int64(len(b))-first+1)]
+			if synced := undos[0].off; r.IntN(2) == 0 {
+				return b[:synced+r.Int64N(int64(len(b))-synced+1)]
 			}
 			return b
 		})
 	}
-	return to
+	return copyDir
 }
 
-func revert(b []byte, u undo, r *rand.Rand) {
+// revertSectors restores random sectors of a write.
+func revertSectors(b []byte, u undo, r *rand.Rand) {
 	for off := u.off; off < u.off+int64(len(u.replaced)); {
 		end := min((off/sector+1)*sector, u.off+int64(len(u.replaced)), int64(len(b)))
 		if end <= off {
@@ -97,29 +98,29 @@ func revert(b []byte, u undo, r *rand.Rand) {
 	}
 }
 
-// ledger has the acknowledged records.
-type ledger struct {
-	mu    sync.Mutex
-	acked map[uint64]string
+// ackedRecords holds acknowledged payloads by sequence.
+type ackedRecords struct {
+	mu       sync.Mutex
+	payloads map[uint64]string
 }
 
-func (k *ledger) add(seq uint64, p string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.acked[seq] = p
+func (a *ackedRecords) add(seq uint64, p string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.payloads[seq] = p
 }
 
-func (k *ledger) snapshot() map[uint64]string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return maps.Clone(k.acked)
+func (a *ackedRecords) snapshot() map[uint64]string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.payloads)
 }
 
-func TestAPowerCutAtAnyMomentLosesNothingAcknowledged(t *testing.T) {
+func TestAPowerFailureLosesNoAcknowledgedRecord(t *testing.T) {
 	dir, d := t.TempDir(), &crashDisk{unsynced: map[string][]undo{}}
 	l := mustOpen(t, dir, Options{disk: d, segmentBytes: 32 << 10})
 	c := mustConsumer(t, l, "c")
-	k := &ledger{acked: map[uint64]string{}}
+	records := &ackedRecords{payloads: map[uint64]string{}}
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
 	for w := range 8 {
@@ -136,7 +137,7 @@ func TestAPowerCutAtAnyMomentLosesNothingAcknowledged(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				k.add(seq, p)
+				records.add(seq, p)
 				if err := c.Commit(seq / 2); err != nil {
 					t.Error(err)
 				}
@@ -145,37 +146,38 @@ func TestAPowerCutAtAnyMomentLosesNothingAcknowledged(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 25 {
-		acked := k.snapshot()
-		after := mustOpen(t, d.cut(t, dir, r), Options{})
-		verifyCut(t, after, acked)
-		mustClose(t, after)
+		acked := records.snapshot()
+		copied := mustOpen(t, d.copyAfterPowerFailure(t, dir, r), Options{})
+		verifyAcked(t, copied, acked)
+		mustClose(t, copied)
 	}
 	close(stop)
 	wg.Wait()
 	if d.torn == 0 {
-		t.Error("no cut came between a write and its sync")
+		t.Error("no copy was made between a write and its sync")
 	}
-	t.Logf("%d of 25 cuts tore a commit", d.torn)
+	t.Logf("%d torn segments in 25 copies", d.torn)
 }
 
-func verifyCut(t *testing.T, l *Log, acked map[uint64]string) {
+// verifyAcked checks the content, the gaps, the checkpoint and the next sequence of a log.
+func verifyAcked(t *testing.T, l *Log, acked map[uint64]string) {
 	t.Helper()
 	got, newest := content(t, l), uint64(0)
 	for seq, p := range acked {
 		newest = max(newest, seq)
 		if got[seq] != p {
-			t.Errorf("record %d: got %.20q, acknowledged %.20q", seq, got[seq], p)
+			t.Errorf("record %d = %.20q, want %.20q", seq, got[seq], p)
 		}
 	}
-	for _, g := range l.Gaps() { // torn writes may leave gaps, but only behind the acknowledged records
+	for _, g := range l.Gaps() { // torn writes may leave gaps after the acknowledged records
 		if g.First <= newest {
-			t.Errorf("a gap from %d to %d, acknowledged up to %d", g.First, g.Last, newest)
+			t.Errorf("gap from %d to %d, want none up to %d", g.First, g.Last, newest)
 		}
 	}
-	if done := mustConsumer(t, l, "c").Committed(); done > l.Stats().Last {
-		t.Errorf("checkpoint %d behind the last record %d", done, l.Stats().Last)
+	if seq := mustConsumer(t, l, "c").Committed(); seq > l.Stats().Last {
+		t.Errorf("checkpoint = %d, want at most %d", seq, l.Stats().Last)
 	}
 	if seq := mustAppend(t, l, "after"); seq <= newest {
-		t.Errorf("sequence %d given again", seq)
+		t.Errorf("new sequence = %d, want above %d", seq, newest)
 	}
 }

@@ -10,9 +10,9 @@ import (
 
 const damagedSuffix = ".bad"
 
-// Gap is a range of a segment without a valid record, followed by valid records or by the
-// end of a segment that lost records. The bytes stay in the segment and are copied to a file
-// next to it.
+// Gap is a damaged range of a segment, followed by valid records or by the end of a segment
+// that lost records. The bytes stay in the segment and are copied to a file in the same
+// directory.
 type Gap struct {
 	Segment     string // file name
 	Offset      int64  // bytes from the segment's start
@@ -21,8 +21,8 @@ type Gap struct {
 	Reason      string
 }
 
-// Gaps returns the damaged ranges found since Open, by recovery or by a reader,
-// oldest segment first. A Gap is removed with its segment.
+// Gaps returns the damaged ranges that recovery or a reader has found since Open, oldest
+// segment first. A Gap is removed with its segment.
 func (l *Log) Gaps() (gaps []Gap) {
 	l.state.RLock()
 	defer l.state.RUnlock()
@@ -32,8 +32,8 @@ func (l *Log) Gaps() (gaps []Gap) {
 	return gaps
 }
 
-// adopt replaces the scan result of a segment and reports the gaps that are new.
-func (l *Log) adopt(s *segment, r scanResult, data []byte) {
+// setScanResult replaces the scan result of a segment and reports new gaps.
+func (l *Log) setScanResult(s *segment, r scanResult, data []byte) {
 	found := r.gaps
 	r.gaps, r.newest = s.gaps, max(s.newest, r.newest)
 	s.scanResult = r
@@ -51,14 +51,14 @@ func (l *Log) reportGap(s *segment, g Gap, data []byte) {
 	log := l.opts.Logger.Error
 	size := int64(len(data))
 	if l.saveDamaged(s, g.Offset, data[min(g.Offset, size):min(g.Offset+g.Length, size)]) {
-		log = l.opts.Logger.Warn // known from an earlier start
+		log = l.opts.Logger.Warn // already reported by an earlier run
 	}
 	log("journal: damaged range skipped", "dir", l.dir, "segment", g.Segment, "offset", g.Offset,
 		"length", g.Length, "first_missing", g.First, "last_missing", g.Last, "reason", g.Reason)
 }
 
-// saveDamaged writes damaged bytes to a file next to their segment and reports whether the
-// file existed already. A failure is only logged: the log works without the copy.
+// saveDamaged writes damaged bytes to a file in the directory of the log, and reports whether
+// the file already existed. A failure is only logged: the log works without the copy.
 func (l *Log) saveDamaged(s *segment, off int64, damaged []byte) (known bool) {
 	path := fmt.Sprintf("%s.%d%s", l.path(s), off, damagedSuffix)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
@@ -76,8 +76,8 @@ func (l *Log) saveDamaged(s *segment, off int64, damaged []byte) (known bool) {
 }
 
 // reexamine scans a segment again after a reader found damage or a sync failed, and reports
-// its gaps. With uncached, reexamine first makes the kernel drop the pages of the file: after
-// a failed sync they can differ from the data on the disk.
+// its gaps. If uncached is set, reexamine makes the kernel drop the pages of the file first:
+// after a failed sync they may differ from the data on the disk.
 func (l *Log) reexamine(s *segment, uncached bool) error {
 	l.state.Lock()
 	defer l.state.Unlock()
@@ -92,7 +92,7 @@ func (l *Log) reexamine(s *segment, uncached bool) error {
 	if r.lastSeq < s.lastSeq || r.size < s.size {
 		r.extend(s.segmentName, s.size, s.lastSeq)
 	}
-	l.adopt(s, r, data)
+	l.setScanResult(s, r, data)
 	return nil
 }
 
@@ -103,7 +103,7 @@ func (l *Log) readDurable(s *segment, uncached bool) ([]byte, error) {
 	}
 	defer f.Close()
 	if uncached {
-		_ = f.Uncache() // only advice: the read below is useful without it
+		_ = f.Uncache() // advisory: the read is useful without it
 	}
 	data := make([]byte, s.size)
 	n, err := f.ReadAt(data, 0)

@@ -12,10 +12,10 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestDamageInTheMiddleIsSkippedAndTheRestIsKept(t *testing.T) {
-	dir, stored, data, offs := written(t, 6)
+func TestADamagedRecordIsSkippedAndReported(t *testing.T) {
+	dir, stored, data, offs := newWrittenLog(t, 6)
 	for name, c := range map[string]struct {
-		at   int
+		off  int
 		mask byte
 	}{
 		"a flipped bit in a payload":                  {offs[2] + 60, 1},
@@ -29,11 +29,11 @@ func TestDamageInTheMiddleIsSkippedAndTheRestIsKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := bytes.Clone(data)
-			b[c.at] ^= c.mask
-			dir := copied(t, dir, b)
-			for range 2 { // it stays reported, and is not quarantined again
+			b[c.off] ^= c.mask
+			dir := copySegment(t, dir, b)
+			for range 2 { // the second recovery reports the same gap and copy
 				l := mustOpen(t, dir, Options{})
-				sameContent(t, content(t, l), without(stored, 3))
+				wantContent(t, content(t, l), exclude(stored, 3))
 				wantGaps(t, l, [2]uint64{3, 3})
 				g := l.Gaps()[0]
 				relaytest.Equal(t, "the offset of the gap", g.Offset, int64(offs[2]))
@@ -52,101 +52,101 @@ func TestDamageInTheMiddleIsSkippedAndTheRestIsKept(t *testing.T) {
 	}
 }
 
-// several returns a log of several full segments.
-func several(t *testing.T, n int) (dir string, stored map[uint64]string) {
+// newSegmentedLog returns the directory and records of a closed log with at least 4 segments.
+func newSegmentedLog(t *testing.T, n int) (dir string, stored map[uint64]string) {
 	t.Helper()
 	dir = t.TempDir()
 	l := mustOpen(t, dir, Options{segmentBytes: 1000})
 	stored = fill(t, l, n)
 	mustClose(t, l)
 	if got := len(segmentFiles(t, dir)); got < 4 {
-		t.Fatalf("%d segments", got)
+		t.Fatalf("segments = %d, want at least 4", got)
 	}
 	return dir, stored
 }
 
 func TestDamageAtTheEndOfAnOlderSegmentIsAGap(t *testing.T) {
 	for name, change := range map[string]func([]byte) []byte{
-		"cut inside its last record":       func(b []byte) []byte { return b[:len(b)-10] },
-		"cut between records":              func(b []byte) []byte { n, _ := recordSize(b); return b[:n] },
-		"a flipped bit in its last record": func(b []byte) []byte { b[len(b)-1] ^= 1; return b },
-		"emptied":                          func([]byte) []byte { return nil },
-		"zeroed":                           func(b []byte) []byte { clear(b); return b },
+		"truncated inside the last record": func(b []byte) []byte { return b[:len(b)-10] },
+		"truncated between records":        func(b []byte) []byte { n, _ := recordSize(b); return b[:n] },
+		"a flipped bit in the last record": func(b []byte) []byte { b[len(b)-1] ^= 1; return b },
+		"empty file":                       func([]byte) []byte { return nil },
+		"only zeros":                       func(b []byte) []byte { clear(b); return b },
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, stored := several(t, 40)
-			second := segmentFiles(t, dir)[1]
-			from, _ := parseSegmentName(filepath.Base(second))
-			to, _ := parseSegmentName(filepath.Base(segmentFiles(t, dir)[2]))
-			edit(t, second, change)
+			dir, stored := newSegmentedLog(t, 40)
+			path := segmentFiles(t, dir)[1]
+			damagedName, _ := parseSegmentName(filepath.Base(path))
+			nextName, _ := parseSegmentName(filepath.Base(segmentFiles(t, dir)[2]))
+			editFile(t, path, change)
 			l := mustOpen(t, dir, Options{})
 			gaps := l.Gaps()
 			relaytest.Equal(t, "the number of gaps", len(gaps), 1)
 			if len(gaps) != 1 {
 				return
 			}
-			relaytest.Equal(t, "the last missing sequence", gaps[0].Last, to.firstSeq-1)
-			if gaps[0].First < from.firstSeq {
-				t.Fatalf("a gap from %d, the damaged segment begins with %d", gaps[0].First, from.firstSeq)
+			relaytest.Equal(t, "the last missing sequence", gaps[0].Last, nextName.firstSeq-1)
+			if gaps[0].First < damagedName.firstSeq {
+				t.Fatalf("gap from %d, want from %d or later", gaps[0].First, damagedName.firstSeq)
 			}
 			var lost []uint64
 			for seq := gaps[0].First; seq <= gaps[0].Last; seq++ {
 				lost = append(lost, seq)
 			}
-			sameContent(t, content(t, l), without(stored, lost...))
-			if seq := mustAppend(t, l, "on"); seq != 41 {
-				t.Errorf("sequence %d", seq)
+			wantContent(t, content(t, l), exclude(stored, lost...))
+			if seq := mustAppend(t, l, "next"); seq != 41 {
+				t.Errorf("sequence = %d, want 41", seq)
 			}
 		})
 	}
 }
 
 func TestAMissingSegmentIsAGap(t *testing.T) {
-	dir, _ := several(t, 40)
+	dir, _ := newSegmentedLog(t, 40)
 	files := segmentFiles(t, dir)
-	gone, _ := parseSegmentName(filepath.Base(files[1]))
-	next, _ := parseSegmentName(filepath.Base(files[2]))
+	removed, _ := parseSegmentName(filepath.Base(files[1]))
+	following, _ := parseSegmentName(filepath.Base(files[2]))
 	relaytest.NoError(t, os.Remove(files[1]))
 	l := mustOpen(t, dir, Options{})
 	gaps := l.Gaps()
-	wantGaps(t, l, [2]uint64{gone.firstSeq, next.firstSeq - 1})
+	wantGaps(t, l, [2]uint64{removed.firstSeq, following.firstSeq - 1})
 	relaytest.Equal(t, "the length of the gap", gaps[0].Length, 0)
 }
 
 func TestSegmentsMissingAtACheckpointAreAGap(t *testing.T) {
 	for name, tc := range map[string]struct {
-		done        uint64 // the checkpoint
-		remove      func(files []string) []string
-		first, last func(all []segmentName) uint64
+		checkpoint        uint64
+		remove            func(files []string) []string
+		firstSeq, lastSeq func(names []segmentName) uint64 // of the gap
 	}{
-		"the newest, which was processed": {40, func(files []string) []string { return files[len(files)-1:] },
-			func(all []segmentName) uint64 { return all[len(all)-1].firstSeq }, func([]segmentName) uint64 { return 40 }},
-		"all": {40, func(files []string) []string { return files },
+		"the newest segment, processed": {40, func(files []string) []string { return files[len(files)-1:] },
+			func(names []segmentName) uint64 { return names[len(names)-1].firstSeq }, func([]segmentName) uint64 { return 40 }},
+		"all segments": {40, func(files []string) []string { return files },
 			func([]segmentName) uint64 { return 1 }, func([]segmentName) uint64 { return 40 }},
-		"the oldest, which was not processed whole": {1, func(files []string) []string { return files[:1] },
-			func([]segmentName) uint64 { return 2 }, func(all []segmentName) uint64 { return all[1].firstSeq - 1 }},
+		"the oldest segment, partly processed": {1, func(files []string) []string { return files[:1] },
+			func([]segmentName) uint64 { return 2 }, func(names []segmentName) uint64 { return names[1].firstSeq - 1 }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, _ := several(t, 40)
+			dir, _ := newSegmentedLog(t, 40)
 			l := mustOpen(t, dir, Options{})
-			relaytest.NoError(t, mustConsumer(t, l, "c").Commit(tc.done))
+			relaytest.NoError(t, mustConsumer(t, l, "c").Commit(tc.checkpoint))
 			mustClose(t, l)
-			var all []segmentName
+			var names []segmentName
 			for _, file := range segmentFiles(t, dir) {
-				one, _ := parseSegmentName(filepath.Base(file))
-				all = append(all, one)
+				name, _ := parseSegmentName(filepath.Base(file))
+				names = append(names, name)
 			}
 			for _, file := range tc.remove(segmentFiles(t, dir)) {
 				relaytest.NoError(t, os.Remove(file))
 			}
 			l = mustOpen(t, dir, Options{})
-			wantGaps(t, l, [2]uint64{tc.first(all), tc.last(all)})
+			wantGaps(t, l, [2]uint64{tc.firstSeq(names), tc.lastSeq(names)})
 			relaytest.Equal(t, "the length of the gap", l.Gaps()[0].Length, 0)
 		})
 	}
 }
 
-func TestDamageWhileOpenIsPassedAndReported(t *testing.T) {
+func TestDamageWhileTheLogIsOpenIsSkippedAndReported(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{})
 	c := mustConsumer(t, l, "c")
@@ -167,28 +167,28 @@ func TestDamageWhileOpenIsPassedAndReported(t *testing.T) {
 			got[r.Seq] = string(r.Payload)
 		}
 	}
-	sameContent(t, got, without(stored, 3))
+	wantContent(t, got, exclude(stored, 3))
 	wantGaps(t, l, [2]uint64{3, 3})
-	// The same for the last record there is: the reader must not spin on it.
+	// The last record is damaged as well: Next must wait for the next record.
 	if _, err := f.WriteAt([]byte("!!"), int64(4*size+50)); err != nil {
 		t.Fatal(err)
 	}
 	c.Rewind()
 	recs, err := c.Next(t.Context(), 10)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the number of records read again", len(recs), 3)
-	ended, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	relaytest.Equal(t, "the number of records after a rewind", len(recs), 3)
+	shortCtx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	_, err = c.Next(ended, 10)
+	_, err = c.Next(shortCtx, 10)
 	wantErr(t, err, context.DeadlineExceeded)
 	relaytest.Equal(t, "the position of the waiting consumer", c.position(), 6)
 	seq := mustAppend(t, l, "after")
 	recs, err = c.Next(t.Context(), 10)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the next sequence", seq, 6)
-	relaytest.Equal(t, "the sequences behind the gap", sequences(recs), []uint64{6})
+	relaytest.Equal(t, "the sequences after the gap", sequences(recs), []uint64{6})
 	mustClose(t, l)
-	sameContent(t, content(t, mustOpen(t, dir, Options{})), map[uint64]string{1: stored[1], 2: stored[2], 4: stored[4], 6: "after"})
+	wantContent(t, content(t, mustOpen(t, dir, Options{})), map[uint64]string{1: stored[1], 2: stored[2], 4: stored[4], 6: "after"})
 }
 
 func TestARecordInsideAPayloadIsNotRead(t *testing.T) {
@@ -201,6 +201,6 @@ func TestARecordInsideAPayloadIsNotRead(t *testing.T) {
 	mustAppend(t, l, string(append(bytes.Repeat([]byte("z"), 100), forged...)))
 	mustAppend(t, l, "third")
 	mustClose(t, l)
-	edit(t, segmentFiles(t, dir)[0], func(b []byte) []byte { b[60] ^= 1; return b })
-	sameContent(t, content(t, mustOpen(t, dir, Options{})), map[uint64]string{1: "first", 3: "third"})
+	editFile(t, segmentFiles(t, dir)[0], func(b []byte) []byte { b[60] ^= 1; return b })
+	wantContent(t, content(t, mustOpen(t, dir, Options{})), map[uint64]string{1: "first", 3: "third"})
 }

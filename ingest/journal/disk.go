@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// disk is the part of the file system that the log uses; tests inject faults with it.
+// disk is the part of the file system that the log uses. Tests replace it to inject faults.
 type disk interface {
 	Open(path string, flag int) (file, error)
 	SyncDir(dir string) error
@@ -23,7 +23,7 @@ type file interface {
 	Truncate(size int64) error
 	Datasync() error           // writes the data and its location to the disk
 	Allocate(size int64) error // reserves space without changing the size
-	Uncache() error            // makes later reads come from the disk, not from memory
+	Uncache() error            // drops cached pages, so that later reads come from the disk
 }
 
 type osDisk struct{}
@@ -68,8 +68,8 @@ func makeDir(dir string, d disk) error {
 	return d.SyncDir(parent)
 }
 
-// LockDir locks the directory for this process and writes the process id into the lock
-// file. The kernel releases the lock when the process ends for any reason.
+// LockDir locks the directory and writes the process id to the lock file. The kernel
+// releases the lock when the process ends.
 func LockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o640)
 	if err != nil {
@@ -83,7 +83,7 @@ func LockDir(dir string) (*os.File, error) {
 		pid, _ := io.ReadAll(io.LimitReader(f, 32))
 		return nil, fmt.Errorf("journal: %s: %w by process %s", dir, ErrLocked, strings.TrimSpace(string(pid)))
 	}
-	// The id is informational; the lock works without it, even on a full disk.
+	// The process id is informational: on a full disk the lock works without it.
 	if err := f.Truncate(0); err == nil {
 		_, _ = fmt.Fprintln(f, os.Getpid())
 	}

@@ -12,12 +12,12 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// tinyDisk mounts a tmpfs, which needs root.
-func tinyDisk(t *testing.T, size string) string {
+// mountTmpfs mounts a tmpfs of a size, which needs root.
+func mountTmpfs(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
-		t.Skipf("skipped: mounting a small tmpfs is not permitted here: %v", err)
+		t.Skipf("cannot mount a tmpfs: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
@@ -27,8 +27,8 @@ func tinyDisk(t *testing.T, size string) string {
 	return dir
 }
 
-// appendUntilFull appends from eight goroutines until one is told that the
-// log is full, and returns what was acknowledged.
+// appendUntilFull appends from eight goroutines until the log is full, and returns the
+// acknowledged records.
 func appendUntilFull(t *testing.T, l *Log, round string) map[uint64]string {
 	t.Helper()
 	return startWriters(t, l, 8, math.MaxInt, ErrFull, func(w, i int) string {
@@ -36,30 +36,30 @@ func appendUntilFull(t *testing.T, l *Log, round string) map[uint64]string {
 	}).wait()
 }
 
-func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
-	dir := tinyDisk(t, "3m")
+func TestAFullDiskLosesNoAcknowledgedRecord(t *testing.T) {
+	dir := mountTmpfs(t, "3m")
 	ballast := filepath.Join(dir, "ballast")
 	relaytest.NoError(t, os.WriteFile(ballast, make([]byte, 1<<20), 0o600))
 	l := mustOpen(t, filepath.Join(dir, "log"), Options{segmentBytes: 256 << 10})
 	acked := appendUntilFull(t, l, "filled")
-	sameContent(t, content(t, l), acked)
+	wantContent(t, content(t, l), acked)
 	relaytest.NoError(t, os.Remove(ballast))
-	again := appendUntilFull(t, l, "filled again")
-	for what, n := range map[string]int{"at first": len(acked), "after space was freed": len(again)} {
+	ackedLater := appendUntilFull(t, l, "filled again")
+	for name, n := range map[string]int{"before": len(acked), "after": len(ackedLater)} {
 		if n < 500 {
-			t.Errorf("%d records were stored %s, want at least 500", n, what)
+			t.Errorf("records stored %s space was freed = %d, want at least 500", name, n)
 		}
 	}
-	maps.Copy(acked, again)
-	sameContent(t, content(t, l), acked)
+	maps.Copy(acked, ackedLater)
+	wantContent(t, content(t, l), acked)
 	mustClose(t, l)
 	l = mustOpen(t, filepath.Join(dir, "log"), Options{segmentBytes: 256 << 10})
-	sameContent(t, content(t, l), acked)
+	wantContent(t, content(t, l), acked)
 	wantGaps(t, l)
 }
 
-func TestOnAFullDiskProcessedRecordsAreDeleted(t *testing.T) {
-	dir := tinyDisk(t, "2m")
+func TestProcessedRecordsAreDeletedOnAFullDisk(t *testing.T) {
+	dir := mountTmpfs(t, "2m")
 	l := mustOpen(t, dir, Options{segmentBytes: 256 << 10})
 	c := mustConsumer(t, l, "c")
 	acked := appendUntilFull(t, l, "filled")

@@ -17,12 +17,12 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+func discardLogger() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func mustOpen(t testing.TB, dir string, o Options) *Log {
 	t.Helper()
 	if o.Logger == nil {
-		o.Logger = quiet()
+		o.Logger = discardLogger()
 	}
 	l, err := Open(dir, o)
 	relaytest.NoError(t, err)
@@ -42,25 +42,25 @@ func mustAppend(t testing.TB, l *Log, payload string) uint64 {
 	return seq
 }
 
-// writers append to a log concurrently.
+// writers is a group of goroutines that append to a log.
 type writers struct {
 	running sync.WaitGroup
 	mu      sync.Mutex
 	acked   map[uint64]string // payloads by sequence
 }
 
-// startWriters starts n writers. Each appends up to each payloads, or until an append fails
-// with the error end; any other error fails the test.
-func startWriters(t *testing.T, l *Log, n, each int, end error, payload func(writer, i int) string) *writers {
+// startWriters starts n writers. Each appends up to limit payloads, or until an append fails
+// with lastErr; any other error fails the test.
+func startWriters(t *testing.T, l *Log, n, limit int, lastErr error, payload func(writer, i int) string) *writers {
 	t.Helper()
 	w := &writers{acked: make(map[uint64]string)}
 	for writer := range n {
 		w.running.Go(func() {
-			for i := range each {
+			for i := range limit {
 				p := payload(writer, i)
 				seq, err := l.Append(context.Background(), []byte(p))
 				if err != nil {
-					if !errors.Is(err, end) {
+					if !errors.Is(err, lastErr) {
 						t.Error(err)
 					}
 					return
@@ -80,7 +80,7 @@ func (w *writers) wait() map[uint64]string {
 	return w.acked
 }
 
-// fill appends n payloads of about 100 bytes and returns them by sequence.
+// fill appends n payloads of about 100 bytes, and returns them by sequence.
 func fill(t testing.TB, l *Log, n int) map[uint64]string {
 	t.Helper()
 	stored := map[uint64]string{}
@@ -91,30 +91,30 @@ func fill(t testing.TB, l *Log, n int) map[uint64]string {
 	return stored
 }
 
-// content returns the records of the log by sequence. The test fails if the sequences do not
-// ascend.
+// content returns the payloads of the log by sequence. The test fails if the sequences are not
+// ascending.
 func content(t testing.TB, l *Log) map[uint64]string {
 	t.Helper()
-	got, last := map[uint64]string{}, uint64(0)
+	got, lastSeq := map[uint64]string{}, uint64(0)
 	err := l.Range(context.Background(), 0, math.MaxUint64, func(r Record) error {
-		if r.Seq <= last {
-			t.Errorf("record %d comes after %d", r.Seq, last)
+		if r.Seq <= lastSeq {
+			t.Errorf("record %d follows record %d", r.Seq, lastSeq)
 		}
-		last, got[r.Seq] = r.Seq, string(r.Payload)
+		lastSeq, got[r.Seq] = r.Seq, string(r.Payload)
 		return nil
 	})
 	relaytest.NoError(t, err)
 	return got
 }
 
-// sameContent compares records by sequence.
-func sameContent(t testing.TB, got, want map[uint64]string) {
+// wantContent compares payloads by sequence.
+func wantContent(t testing.TB, got, want map[uint64]string) {
 	t.Helper()
 	relaytest.Equal(t, "the records", got, want)
 }
 
-// wantGaps compares the first and the last missing sequence of each gap, and ends
-// the test if they differ.
+// wantGaps compares the first and last missing sequences of the gaps, and ends the test if
+// they differ.
 func wantGaps(t testing.TB, l *Log, want ...[2]uint64) {
 	t.Helper()
 	var got [][2]uint64
@@ -122,18 +122,19 @@ func wantGaps(t testing.TB, l *Log, want ...[2]uint64) {
 		got = append(got, [2]uint64{g.First, g.Last})
 	}
 	if diff := relaytest.Diff(got, want); diff != "" {
-		t.Fatalf("the missing sequences differ (-want +got):\n%s", diff)
+		t.Fatalf("missing sequences differ (-want +got):\n%s", diff)
 	}
 }
 
-func without(m map[uint64]string, seqs ...uint64) map[uint64]string {
-	rest := map[uint64]string{}
+// exclude returns a copy of m without some sequences.
+func exclude(m map[uint64]string, seqs ...uint64) map[uint64]string {
+	remaining := map[uint64]string{}
 	for seq, p := range m {
 		if !slices.Contains(seqs, seq) {
-			rest[seq] = p
+			remaining[seq] = p
 		}
 	}
-	return rest
+	return remaining
 }
 
 // segmentFiles returns the paths of the segments, oldest first.
@@ -144,8 +145,8 @@ func segmentFiles(t testing.TB, dir string) []string {
 	return paths
 }
 
-// edit changes a file's bytes.
-func edit(t testing.TB, path string, change func([]byte) []byte) {
+// editFile replaces the content of a file by the result of change.
+func editFile(t testing.TB, path string, change func([]byte) []byte) {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	relaytest.NoError(t, err)
@@ -162,16 +163,16 @@ func mustConsumer(t testing.TB, l *Log, name string) *Consumer {
 func wantErr(t testing.TB, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
-		t.Fatalf("error %v, want %v", err, want)
+		t.Fatalf("error = %v, want %v", err, want)
 	}
 }
 
-// newClock returns a clock that tests move.
+// newClock returns a clock that tests advance.
 func newClock() *relaytest.Clock {
 	return relaytest.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 5, time.UTC))
 }
 
-// faultyDisk fails on request.
+// faultyDisk is a disk whose operations return the errors in its fields.
 type faultyDisk struct {
 	osDisk
 	mu                              sync.Mutex
@@ -185,10 +186,10 @@ func (d *faultyDisk) set(change func(*faultyDisk)) {
 	change(d)
 }
 
-func (d *faultyDisk) get(which func(*faultyDisk) error) error {
+func (d *faultyDisk) get(field func(*faultyDisk) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return which(d)
+	return field(d)
 }
 
 func (d *faultyDisk) Open(path string, flag int) (file, error) {

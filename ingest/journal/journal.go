@@ -1,29 +1,29 @@
-// Package journal is the durable log of incoming traffic: each request is appended to
-// it, on local disk, before it is acknowledged. See "Journal first" in
+// Package journal provides a durable log of incoming traffic on local disk. Each request
+// is appended to the log before the request is acknowledged. See "Journal first" in
 // docs/architecture.md.
 //
 // A log is a directory of segments. A segment holds records, each
 //
 //	[length 4][crc32c 4][sequence 8][time 8][payload]   little-endian
 //
-// where length is the length of the payload, and the checksum, seeded with the segment's
-// salt, covers everything but itself. Appends are committed in groups: one write and one
-// fdatasync for all records that wait. Each consumer reads durable records and has a
-// checkpoint. Processed records are kept for most of the retention period, which makes
-// replay possible, and deleted before its end.
+// where length is the length of the payload. The checksum is seeded with the segment's salt
+// and covers the rest of the record. Appends are committed in groups: one write and one
+// fdatasync for all staged records. Each consumer reads durable records and has a
+// checkpoint. Processed records are kept for most of the retention period, so that they can
+// be replayed, and deleted before its end.
 //
 // The log guarantees:
 //   - a record is on disk when Append returns its sequence, and no sequence is assigned
 //     twice, even after all segments were deleted or the tail was lost;
-//   - a reader never gets a record that is not durable or not intact;
+//   - a reader never receives a record that is not durable or not intact;
 //   - a segment with a record that a consumer has not committed, or that must be processed
 //     again, is never deleted, and a log without consumers deletes nothing;
-//   - unreadable bytes are cut only if no valid record follows them, and copied before;
-//     otherwise they are a Gap, which is reported.
+//   - unreadable bytes are copied and then cut if no valid record follows them; otherwise
+//     they are reported as a Gap.
 //
 // The log refuses a second opener of the directory, payloads over MaxPayload, and all appends
-// while the quota or the disk is full (ErrFull). It is not a queue: it has no priorities,
-// does not delete single records, and delivers to a consumer at least once.
+// while the quota or the disk is full (ErrFull). The log has no priorities, does not delete
+// single records, and delivers each record to a consumer at least once.
 package journal
 
 import (
@@ -37,9 +37,9 @@ import (
 	"time"
 )
 
-// The errors to which a caller reacts. The log returns them wrapped.
+// Errors that callers handle. The log returns them wrapped.
 var (
-	// ErrLocked means that another Log, here or in another process, uses the directory.
+	// ErrLocked means that another Log, in this or another process, uses the directory.
 	ErrLocked = errors.New("directory is in use")
 	// ErrFull means that the quota is used up by records that are needed, or that the
 	// disk is full. Appends fail until records are processed or space is freed.
@@ -48,8 +48,8 @@ var (
 	ErrTooLarge = errors.New("payload is too large")
 	// ErrClosed means that the log was closed.
 	ErrClosed = errors.New("journal is closed")
-	// ErrNotFound means that the sequence is not assigned yet or lies in a Gap, or that the
-	// retention has deleted its record.
+	// ErrNotFound means that no record has the sequence yet, or that the record lies in a Gap
+	// or was deleted.
 	ErrNotFound = errors.New("no such record")
 )
 
@@ -59,31 +59,31 @@ type Need int
 const (
 	// NotNeeded records are deleted when they are old, and earlier to make room.
 	NotNeeded Need = iota
-	// ForReplay records are deleted when they are old; to make room only if all such
-	// segments take more than half of the quota.
+	// ForReplay records are deleted when they are old. They are deleted to make room only if
+	// their segments take more than half of the quota.
 	ForReplay
 	// ToProcess records must be processed again and are not deleted.
 	ToProcess
 )
 
-// Options tune a Log. The zero value works.
+// Options configures a Log. The zero value works.
 type Options struct {
 	Retention    time.Duration    // processed records are deleted before they are older than this; 0 is 168 h
-	MaxBytes     int64            // quota of the records; 0 is 2 GiB. Space that is only reserved and copies of damaged ranges are not counted
-	CommitWindow time.Duration    // how long a commit waits for concurrent appenders; 0 is 0.7 ms, negative disables the wait
+	MaxBytes     int64            // quota of the segments, without reserved space and copies of damaged ranges; 0 is 2 GiB
+	CommitWindow time.Duration    // maximum wait of a commit for concurrent appenders; 0 is 0.7 ms, a negative value disables the wait
 	Now          func() time.Time // the time of records and the age of segments; nil is time.Now
 	Logger       *slog.Logger     // nil is slog.Default
-	// Need returns whether processed records of a range are still needed. After an error the
-	// log keeps its previous answer. If Need is nil, the records are not needed. Only the
-	// sweep calls it: a commit that makes room must not wait for a database.
+	// Need returns the reason to keep the processed records of a range. After an error the log
+	// keeps the previous answer. A nil Need means NotNeeded. Commits do not call Need, because
+	// a commit that makes room must not wait for a database.
 	Need func(firstSeq, lastSeq uint64) (Need, error)
 	// KeepAll reports whether segments must be kept regardless of age; nil means false.
 	KeepAll func() bool
 	// Synced is called with the duration of each sync of a commit, unless it is nil.
 	Synced func(duration time.Duration)
 
-	// Tests set these.
-	segmentBytes int64 // size at which a new segment is begun; 0 is 16 MiB, or an eighth of a smaller quota
+	// Only tests set the fields below.
+	segmentBytes int64 // size at which a new segment begins; 0 is 16 MiB, or an eighth of a smaller quota
 	disk         disk
 }
 
@@ -101,16 +101,16 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// segmentAge is the age of its first record at which a segment is complete. Whole segments
-// are deleted, so a record can be deleted earlier than its retention by this duration.
+// segmentAge is the age of the first record at which a segment is complete. Because whole
+// segments are deleted, a record may be deleted this duration before its retention ends.
 func (o Options) segmentAge() time.Duration { return o.Retention / 10 }
 
 func (o Options) sweepInterval() time.Duration {
 	return min(time.Minute, max(o.Retention/20, time.Millisecond))
 }
 
-// Log is one append-only log in one directory. It is safe for concurrent use. Its
-// locks nest in the order writing, deleting, state; staging is taken alone.
+// Log is an append-only log in one directory. It is safe for concurrent use. Locks are
+// acquired in the order writing, deleting, state; staging is acquired alone.
 type Log struct {
 	dir        string
 	opts       Options
@@ -123,7 +123,7 @@ type Log struct {
 
 	staging   sync.Mutex // guards the fields that Append uses
 	pending   *batch
-	spare     []byte    // the buffer of an earlier batch, for the next one
+	spare     []byte    // the buffer of a committed batch, for reuse
 	lastCount int       // records in the last batch; the committer expects as many again
 	target    int       // records for which the committer waits; 0 if it does not wait
 	takenAt   time.Time // when the last batch was taken
@@ -138,20 +138,19 @@ type Log struct {
 
 	state     sync.RWMutex  // guards the fields that readers use
 	segments  []*segment    // oldest first, never empty; batches are written to the last one
-	deleted   []segmentName // deleted between other segments, as found by recovery
+	deleted   []segmentName // segments that were deleted between others, as found by recovery
 	durable   uint64        // the last acknowledged sequence
-	grown     chan struct{} // closed when another record is durable; nil while no reader waits
+	growth    chan struct{} // closed when another record is durable; nil while no reader waits
 	consumers map[string]*Consumer
 	lastErr   error // the error of the last commit; nil if it succeeded
 
-	judgedAt atomic.Int64 // when judge began last, Unix ns
+	needsRefreshedAt atomic.Int64 // the last start of refreshNeeds, Unix ns
 
 	appends, fsyncs, failed, cut atomic.Int64
 }
 
-// Open creates, locks and recovers the log in dir. It reads and verifies every record, which
-// takes as long as reading the whole directory. A second opener gets ErrLocked with the
-// process id of the first.
+// Open creates, locks and recovers the log in dir. It reads and verifies every record. If dir
+// is in use, Open returns ErrLocked with the process id of the user.
 func Open(dir string, o Options) (*Log, error) {
 	o = o.withDefaults()
 	if err := makeDir(dir, o.disk); err != nil {
@@ -174,8 +173,8 @@ func Open(dir string, o Options) (*Log, error) {
 	return l, nil
 }
 
-// Close refuses new appends, waits for those in flight, makes the checkpoints
-// durable and releases the directory. Consumers that wait get ErrClosed.
+// Close refuses new appends, waits for pending ones, makes the checkpoints durable and
+// releases the directory. Blocked calls of Next return ErrClosed.
 func (l *Log) Close() error {
 	l.staging.Lock()
 	wasClosed := l.closed
@@ -206,17 +205,17 @@ func (l *Log) closeFiles() error {
 type Stats struct {
 	First    uint64 // the oldest record's sequence; 0 if the log has no records
 	Last     uint64 // the last durable sequence
-	Bytes    int64  // of all segments, without space that is only reserved
+	Bytes    int64  // the size of all segments, without reserved space
 	MaxBytes int64  // the quota, as in Options
-	Gaps     int    // damaged ranges of the present segments
+	Gaps     int    // damaged ranges of the existing segments
 	Cut      int64  // bytes cut from the tail by Open
 	Appends  int64  // records acknowledged since Open
 	Failed   int64  // records whose commit failed since Open
 	Fsyncs   int64  // syncs of commits since Open
-	Err      error  // why the last commit failed; nil if it succeeded
+	Err      error  // the error of the last commit; nil if it succeeded
 }
 
-// Stats returns the log's state.
+// Stats returns a snapshot of the log.
 func (l *Log) Stats() Stats {
 	l.state.RLock()
 	defer l.state.RUnlock()

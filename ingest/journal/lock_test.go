@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// With these environment variables, the test binary runs as a child process that appends to
-// the log in dirEnv.
+// If childEnv is set, the test binary runs as a child process that appends to the log in the
+// directory dirEnv.
 const (
 	childEnv = "JOURNAL_TEST_CHILD"
 	dirEnv   = "JOURNAL_TEST_DIR"
@@ -24,15 +24,15 @@ const (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childEnv) != "" {
-		child(os.Getenv(dirEnv))
+		runChild(os.Getenv(dirEnv))
 		return
 	}
 	os.Exit(m.Run())
 }
 
-// child appends from 16 goroutines forever and prints each acknowledged sequence with its
-// payload.
-func child(dir string) {
+// runChild appends from 16 goroutines until an error, and prints each acknowledged sequence with
+// its payload.
+func runChild(dir string) {
 	l, err := Open(dir, Options{segmentBytes: 64 << 10})
 	if err != nil {
 		fmt.Println("error", err)
@@ -66,19 +66,19 @@ func startChild(t *testing.T, dir string) (*exec.Cmd, io.Reader) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childEnv+"=1", dirEnv+"="+dir)
 	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
+	stdout, err := cmd.StdoutPipe()
 	relaytest.NoError(t, err)
 	relaytest.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	return cmd, out
+	return cmd, stdout
 }
 
-func TestKilledWhileAppendingLosesNothingAcknowledged(t *testing.T) {
+func TestAKilledProcessLosesNoAcknowledgedRecord(t *testing.T) {
 	dir, acked := t.TempDir(), map[uint64]string{}
 	for round := range 6 {
-		cmd, out := startChild(t, dir)
-		lines := bufio.NewScanner(out)
-		for n := 0; lines.Scan(); n++ { // includes the lines printed before the kill
+		cmd, stdout := startChild(t, dir)
+		lines := bufio.NewScanner(stdout)
+		for n := 0; lines.Scan(); n++ { // continues after the kill with the lines in the pipe
 			if n == 100+round*137 {
 				_ = cmd.Process.Kill()
 			}
@@ -86,10 +86,10 @@ func TestKilledWhileAppendingLosesNothingAcknowledged(t *testing.T) {
 			number, err := strconv.ParseUint(seq, 10, 64)
 			relaytest.NoError(t, err)
 			if !ok {
-				t.Fatalf("the child printed %q, want a sequence and a payload", lines.Text())
+				t.Fatalf("output of the child = %q, want a sequence and a payload", lines.Text())
 			}
-			if was, twice := acked[number]; twice {
-				t.Fatalf("sequence %d was given to %q and %q", number, was, payload)
+			if earlier, repeated := acked[number]; repeated {
+				t.Fatalf("sequence %d was assigned to %q and %q", number, earlier, payload)
 			}
 			acked[number] = payload
 		}
@@ -99,7 +99,7 @@ func TestKilledWhileAppendingLosesNothingAcknowledged(t *testing.T) {
 	got := content(t, l)
 	for seq, p := range acked {
 		if got[seq] != p {
-			t.Errorf("record %d: got %q, acknowledged %q", seq, got[seq], p)
+			t.Errorf("record %d = %q, want %q", seq, got[seq], p)
 		}
 	}
 	wantGaps(t, l)
@@ -112,24 +112,24 @@ func TestASecondOpenerIsRefused(t *testing.T) {
 		l := mustOpen(t, dir, Options{})
 		_, err := Open(dir, Options{})
 		wantErr(t, err, ErrLocked)
-		for _, named := range []string{strconv.Itoa(os.Getpid()), dir} {
-			if !strings.Contains(err.Error(), named) {
-				t.Errorf("the error %q does not name %s", err, named)
+		for _, part := range []string{strconv.Itoa(os.Getpid()), dir} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("error = %q, want it to contain %s", err, part)
 			}
 		}
 		mustClose(t, l)
 		mustOpen(t, dir, Options{})
 	})
-	t.Run("while another process has it", func(t *testing.T) {
+	t.Run("while another process has the log open", func(t *testing.T) {
 		dir := t.TempDir()
-		cmd, out := startChild(t, dir)
-		if !bufio.NewScanner(out).Scan() {
-			t.Fatal("the child printed nothing")
+		cmd, stdout := startChild(t, dir)
+		if !bufio.NewScanner(stdout).Scan() {
+			t.Fatal("no output of the child")
 		}
 		_, err := Open(dir, Options{})
 		wantErr(t, err, ErrLocked)
 		if !strings.Contains(err.Error(), strconv.Itoa(cmd.Process.Pid)) {
-			t.Errorf("%q does not name process %d", err, cmd.Process.Pid)
+			t.Errorf("error = %q, want it to contain process %d", err, cmd.Process.Pid)
 		}
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -138,11 +138,11 @@ func TestASecondOpenerIsRefused(t *testing.T) {
 	t.Run("in another process", func(t *testing.T) {
 		dir := t.TempDir()
 		mustOpen(t, dir, Options{})
-		_, out := startChild(t, dir)
-		output, err := io.ReadAll(out)
+		_, stdout := startChild(t, dir)
+		output, err := io.ReadAll(stdout)
 		relaytest.NoError(t, err)
 		if want := ErrLocked.Error() + " by process " + strconv.Itoa(os.Getpid()); !strings.Contains(string(output), want) {
-			t.Errorf("the child printed %q, want %q", output, want)
+			t.Errorf("output of the child = %q, want %q", output, want)
 		}
 	})
 }

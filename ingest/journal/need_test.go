@@ -14,12 +14,13 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// needs has the need for records by sequence.
+// needs maps sequences to the needs for their records.
 type needs map[uint64]Need
 
-func (n needs) find(first, last uint64) (need Need, err error) {
+// find returns the strongest need for a range.
+func (n needs) find(firstSeq, lastSeq uint64) (need Need, err error) {
 	for seq, recordNeed := range n {
-		if seq >= first && seq <= last {
+		if seq >= firstSeq && seq <= lastSeq {
 			need = max(need, recordNeed)
 		}
 	}
@@ -35,7 +36,7 @@ func appendAll(t *testing.T, l *Log, c *Consumer, limit int) map[uint64]string {
 		payload := strings.Repeat("x", 100)
 		seq, err := l.Append(t.Context(), []byte(payload))
 		if err != nil {
-			l.judge()
+			l.refreshNeeds()
 			seq, err = l.Append(t.Context(), []byte(payload))
 		}
 		if err != nil {
@@ -48,63 +49,63 @@ func appendAll(t *testing.T, l *Log, c *Consumer, limit int) map[uint64]string {
 	return stored
 }
 
-// A segment has five records; the quota has room for four segments and a part of one.
+// A segment has five records. The quota has room for four segments and a part of a fifth.
 func TestNeededSegmentsAreNotDeletedToMakeRoom(t *testing.T) {
-	all := func(n Need) func(uint64, uint64) (Need, error) {
+	always := func(n Need) func(uint64, uint64) (Need, error) {
 		return func(uint64, uint64) (Need, error) { return n, nil }
 	}
-	unknown := func(uint64, uint64) (Need, error) { return NotNeeded, errors.New("down") }
+	unavailable := func(uint64, uint64) (Need, error) { return NotNeeded, errors.New("down") }
 	for name, tc := range map[string]struct {
-		need     func(first, last uint64) (Need, error)
-		kept     []uint64 // records
-		gone     []uint64
+		need     func(firstSeq, lastSeq uint64) (Need, error)
+		stored   []uint64 // sequences
+		deleted  []uint64
 		appended int // of 100
 	}{
-		"nothing":             {nil, nil, []uint64{1, 50}, 100},
-		"one to be replayed":  {needs{3: ForReplay}.find, []uint64{1, 5}, []uint64{6, 50}, 100},
-		"one to be processed": {needs{3: ToProcess}.find, []uint64{1, 5}, []uint64{6, 50}, 100},
-		"one between others":  {needs{8: ForReplay}.find, []uint64{6, 10}, []uint64{5, 11, 50}, 100},
-		"some to be replayed": {needs{3: ForReplay, 8: ForReplay}.find, []uint64{1, 10}, []uint64{11, 50}, 100},
-		"all to be replayed":  {all(ForReplay), []uint64{100}, []uint64{1, 50}, 100},
-		"not known yet":       {unknown, []uint64{1, 23}, nil, 23},
-		"all to be processed": {all(ToProcess), []uint64{1, 23}, nil, 23},
+		"no needs":                    {nil, nil, []uint64{1, 50}, 100},
+		"a record for replay":         {needs{3: ForReplay}.find, []uint64{1, 5}, []uint64{6, 50}, 100},
+		"a record to process":         {needs{3: ToProcess}.find, []uint64{1, 5}, []uint64{6, 50}, 100},
+		"a record in a later segment": {needs{8: ForReplay}.find, []uint64{6, 10}, []uint64{5, 11, 50}, 100},
+		"two records for replay":      {needs{3: ForReplay, 8: ForReplay}.find, []uint64{1, 10}, []uint64{11, 50}, 100},
+		"all records for replay":      {always(ForReplay), []uint64{100}, []uint64{1, 50}, 100},
+		"the need is unavailable":     {unavailable, []uint64{1, 23}, nil, 23},
+		"all records to process":      {always(ToProcess), []uint64{1, 23}, nil, 23},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			l := small(t, dir, Options{MaxBytes: 2900, Need: tc.need})
+			l := openSmall(t, dir, Options{MaxBytes: 2900, Need: tc.need})
 			stored := appendAll(t, l, mustConsumer(t, l, "c"), 100)
 			if len(stored) != tc.appended {
-				t.Fatalf("%d appended, want %d", len(stored), tc.appended)
+				t.Fatalf("appended records = %d, want %d", len(stored), tc.appended)
 			}
-			for range 2 { // and once more after a start
+			for range 2 { // before and after a restart
 				got := content(t, l)
-				for _, seq := range tc.kept {
+				for _, seq := range tc.stored {
 					if got[seq] != stored[seq] {
-						t.Errorf("record %d is %q", seq, got[seq])
+						t.Errorf("record %d = %q, want %q", seq, got[seq], stored[seq])
 					}
 				}
-				for _, seq := range tc.gone {
-					if _, there := got[seq]; there {
-						t.Errorf("record %d is there", seq)
+				for _, seq := range tc.deleted {
+					if _, ok := got[seq]; ok {
+						t.Errorf("record %d was not deleted", seq)
 					}
 				}
 				wantGaps(t, l)
 				mustClose(t, l)
-				l = small(t, dir, Options{MaxBytes: 2900, Need: tc.need})
+				l = openSmall(t, dir, Options{MaxBytes: 2900, Need: tc.need})
 			}
 		})
 	}
 }
 
-func TestRecordsToBeProcessedAreNotTooOld(t *testing.T) {
+func TestRecordsToProcessAreKeptBeyondTheRetention(t *testing.T) {
 	clk, needed := newClock(), needs{8: ToProcess}
-	l := small(t, t.TempDir(), Options{Now: clk.Now, Retention: time.Hour, Need: needed.find})
+	l := openSmall(t, t.TempDir(), Options{Now: clk.Now, Retention: time.Hour, Need: needed.find})
 	fill(t, l, 20)
 	relaytest.NoError(t, mustConsumer(t, l, "c").Commit(20))
 	clk.Advance(2 * time.Hour)
 	for _, want := range []uint64{6, 0} {
 		if l.sweep(); l.Stats().First != want {
-			t.Errorf("first %d, want %d", l.Stats().First, want)
+			t.Errorf("first sequence = %d, want %d", l.Stats().First, want)
 		}
 		needed[8] = ForReplay
 	}
@@ -112,71 +113,71 @@ func TestRecordsToBeProcessedAreNotTooOld(t *testing.T) {
 
 func TestAnInterruptedDeletionLeavesNoGap(t *testing.T) {
 	dir, clk := t.TempDir(), newClock()
-	l := small(t, dir, Options{Now: clk.Now})
+	l := openSmall(t, dir, Options{Now: clk.Now})
 	stored := fill(t, l, 20)
 	mustClose(t, l)
-	second := segmentFiles(t, dir)[1]
-	for _, name := range []string{second + droppedSuffix, segmentFiles(t, dir)[2] + droppedSuffix} { // the third is still there
+	path := segmentFiles(t, dir)[1]
+	for _, name := range []string{path + droppedSuffix, segmentFiles(t, dir)[2] + droppedSuffix} { // the third segment still exists
 		relaytest.NoError(t, os.WriteFile(name, nil, 0o600))
 	}
-	relaytest.NoError(t, os.Remove(second))
+	relaytest.NoError(t, os.Remove(path))
 	var log strings.Builder
-	l = small(t, dir, Options{Now: clk.Now, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	l = openSmall(t, dir, Options{Now: clk.Now, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	for seq := uint64(6); seq <= 10; seq++ {
 		delete(stored, seq)
 	}
-	sameContent(t, content(t, l), stored)
+	wantContent(t, content(t, l), stored)
 	wantGaps(t, l)
 	relaytest.Equal(t, "the log", log.String(), "")
 	relaytest.NoError(t, mustConsumer(t, l, "c").Commit(20))
 	clk.Advance(200 * time.Hour)
 	l.sweep()
-	if left, _ := filepath.Glob(filepath.Join(dir, "*"+droppedSuffix)); len(left) > 0 {
-		t.Errorf("%q are left", left)
+	if names, _ := filepath.Glob(filepath.Join(dir, "*"+droppedSuffix)); len(names) > 0 {
+		t.Errorf("saved names of deleted segments = %q, want none", names)
 	}
 }
 
-// While the database is down, a full journal accepts the same records as before.
-func TestTheLastKnownNeedAppliesWhileItIsUnavailable(t *testing.T) {
+// While the database is down, a full journal deletes segments by the last answers of Need.
+func TestTheLastNeedAppliesWhileNeedFails(t *testing.T) {
 	var down atomic.Bool
-	need := func(first, _ uint64) (Need, error) {
+	need := func(firstSeq, _ uint64) (Need, error) {
 		if down.Load() {
 			return NotNeeded, errors.New("down")
 		}
-		if first == 1 {
+		if firstSeq == 1 {
 			return ForReplay, nil
 		}
 		return NotNeeded, nil
 	}
-	l := small(t, t.TempDir(), Options{MaxBytes: 2900, Need: need})
+	l := openSmall(t, t.TempDir(), Options{MaxBytes: 2900, Need: need})
 	c := mustConsumer(t, l, "c")
 	appendAll(t, l, c, 20)
-	l.judge()
+	l.refreshNeeds()
 	down.Store(true)
 	if stored := appendAll(t, l, c, 10); len(stored) != 10 {
-		t.Errorf("%d records were appended while the need was unavailable, want all 10", len(stored))
+		t.Errorf("records appended while Need fails = %d, want 10", len(stored))
 	}
 	if _, err := l.Read(1); err != nil {
 		t.Error(err)
 	}
 }
 
-// A reader skips the rest of a segment that is deleted while it reads.
-func TestReadingWhileASegmentIsDeleted(t *testing.T) {
-	l := small(t, t.TempDir(), Options{Need: needs{3: ForReplay}.find})
+// Range may skip the remaining records of a segment that is deleted while it is read.
+func TestRangeContinuesAfterTheDeletionOfASegment(t *testing.T) {
+	l := openSmall(t, t.TempDir(), Options{Need: needs{3: ForReplay}.find})
 	stored := fill(t, l, 20)
 	relaytest.NoError(t, mustConsumer(t, l, "c").Commit(20))
-	l.judge()
+	l.refreshNeeds()
 	var got int
 	err := l.Range(t.Context(), 1, 20, func(r Record) error {
 		if r.Seq == 6 && !l.drop(math.MaxInt64, NotNeeded) {
-			t.Error("nothing was deleted")
+			t.Error("no segment was deleted")
 		}
 		got++
 		return nil
 	})
 	relaytest.NoError(t, err)
 	if got < len(stored)-4 {
-		t.Errorf("%d records were read, want at least %d", got, len(stored)-4)
+		t.Errorf("records read = %d, want at least %d", got, len(stored)-4)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// Read returns the record with this sequence, or ErrNotFound.
+// Read returns the record with a sequence, or ErrNotFound.
 func (l *Log) Read(seq uint64) (Record, error) {
 	c := &cursor{log: l, seq: seq}
 	defer c.close()
@@ -22,8 +22,8 @@ func (l *Log) Read(seq uint64) (Record, error) {
 }
 
 // Range calls fn for every durable record from fromSeq to toSeq, both included, in
-// order, and stops at the first error of fn. It skips records that the retention removed,
-// also while Range runs.
+// order, and returns the first error of fn. It skips damaged ranges and deleted records,
+// including records that are deleted while Range runs.
 func (l *Log) Range(ctx context.Context, fromSeq, toSeq uint64, fn func(Record) error) error {
 	c := &cursor{log: l, seq: fromSeq}
 	defer c.close()
@@ -45,9 +45,9 @@ func (l *Log) Range(ctx context.Context, fromSeq, toSeq uint64, fn func(Record) 
 }
 
 // Before returns records with a sequence below seq, newest first, up to limit records and
-// about maxBytes. If seq is 0, it begins at the newest record. The next page begins below the
-// sequence of the last record returned. When ctx ends, Before returns the records found so
-// far and the error of ctx.
+// about maxBytes. If seq is 0, Before starts at the newest record. For the next page, pass the
+// sequence of the last returned record. When ctx ends, Before returns the records found so
+// far and an error that wraps ctx.Err().
 func (l *Log) Before(ctx context.Context, seq uint64, limit, maxBytes int) ([]Record, error) {
 	if seq == 0 {
 		seq = l.lastDurable() + 1
@@ -88,7 +88,7 @@ func (l *Log) indexedBefore(seq uint64) (uint64, bool) {
 	return 0, false
 }
 
-// window is the number of bytes that a cursor reads at once.
+// window is the number of bytes that a cursor reads at a time.
 const window = 64 << 10
 
 func isEOF(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
@@ -97,14 +97,14 @@ func isEOF(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.
 // concurrent use.
 type cursor struct {
 	log *Log
-	seq uint64 // the next record returned has this sequence or a later one
+	seq uint64 // lower bound of the sequence of the next record
 
-	seg      *segment
-	f        file
-	off, end int64 // the position in seg, and the end of its durable data
-	win      []byte
-	winOff   int64
-	expect   uint64 // the sequence that must come next; 0 after a gap
+	seg         *segment
+	f           file
+	off, end    int64 // the position in seg, and the end of its durable data
+	win         []byte
+	winOff      int64
+	expectedSeq uint64 // the sequence of the next record in seg; 0 if unknown, after a gap
 }
 
 func (c *cursor) close() {
@@ -140,7 +140,7 @@ func (c *cursor) readNext() (Record, error) {
 		if err != nil {
 			return Record{}, fmt.Errorf("journal: read segment: %w", err)
 		}
-		c.off, c.expect = c.off+int64(n), rec.Seq+1
+		c.off, c.expectedSeq = c.off+int64(n), rec.Seq+1
 		if rec.Seq < c.seq {
 			continue
 		}
@@ -150,7 +150,7 @@ func (c *cursor) readNext() (Record, error) {
 	}
 }
 
-// locate opens the segment that holds c.seq, or else the next record after it.
+// locate opens the segment with the record c.seq or, if there is none, the next record.
 func (c *cursor) locate() error {
 	for {
 		s, entry, end, err := c.log.find(c.seq)
@@ -165,19 +165,19 @@ func (c *cursor) locate() error {
 		}
 		f, err := c.log.opts.disk.Open(c.log.path(s), os.O_RDONLY)
 		if errors.Is(err, os.ErrNotExist) && c.log.dropped(s) {
-			continue // the retention deleted the segment meanwhile
+			continue // the segment was deleted in the meantime
 		}
 		if err != nil {
 			return fmt.Errorf("journal: open segment: %w", err)
 		}
 		c.close()
-		c.seg, c.f, c.off, c.expect, c.end = s, f, entry.off, entry.seq, end
+		c.seg, c.f, c.off, c.expectedSeq, c.end = s, f, entry.off, entry.seq, end
 		return nil
 	}
 }
 
-// find returns the first segment with seq or a later record, the index entry at which to
-// begin reading, and the end of the segment's durable data.
+// find returns the first segment with seq or a later record, the index entry from which to
+// read, and the end of the segment's durable data.
 func (l *Log) find(seq uint64) (s *segment, entry indexEntry, end int64, err error) {
 	l.state.RLock()
 	defer l.state.RUnlock()
@@ -195,7 +195,7 @@ func (l *Log) find(seq uint64) (s *segment, entry indexEntry, end int64, err err
 	return nil, indexEntry{}, 0, io.EOF
 }
 
-// dropped reports whether the retention has removed the segment from the log.
+// dropped reports whether a segment has been removed from the log.
 func (l *Log) dropped(s *segment) bool {
 	l.state.RLock()
 	defer l.state.RUnlock()
@@ -217,7 +217,7 @@ func (c *cursor) parse() (Record, int, error) {
 		return Record{}, 0, err
 	}
 	rec, n, err := parseRecord(b, c.seg.salt)
-	if err == nil && c.expect != 0 && rec.Seq != c.expect {
+	if err == nil && c.expectedSeq != 0 && rec.Seq != c.expectedSeq {
 		return Record{}, 0, damage("record out of sequence")
 	}
 	return rec, n, err
@@ -232,15 +232,15 @@ func (c *cursor) peek(n int) ([]byte, error) {
 		c.win = slices.Grow(c.win[:0], size)[:size]
 		got, err := c.f.ReadAt(c.win, c.off)
 		c.win, c.winOff, offset = c.win[:got], c.off, 0
-		if err != nil && !isEOF(err) { // a file shorter than the durable data is reported by parsing
+		if err != nil && !isEOF(err) { // parse reports a file shorter than the durable data
 			return nil, err
 		}
 	}
 	return c.win[offset:min(offset+int64(n), int64(len(c.win)))], nil
 }
 
-// skipDamaged moves past the gap at c.off. If no gap is known there, it scans the segment
-// again: the disk lost data since the log was opened.
+// skipDamaged moves past the gap at c.off. If no gap is known at c.off, skipDamaged scans the
+// segment again, because the disk has lost data since Open.
 func (c *cursor) skipDamaged(bad damage, examined *bool) error {
 	for {
 		c.log.state.RLock()
@@ -248,7 +248,7 @@ func (c *cursor) skipDamaged(bad damage, examined *bool) error {
 		c.log.state.RUnlock()
 		i := slices.IndexFunc(gaps, func(g Gap) bool { return c.off >= g.Offset && c.off < g.Offset+g.Length })
 		if i >= 0 {
-			c.off, c.expect = gaps[i].Offset+gaps[i].Length, 0
+			c.off, c.expectedSeq = gaps[i].Offset+gaps[i].Length, 0
 			return nil
 		}
 		if *examined {

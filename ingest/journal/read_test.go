@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestReadFindsEveryRecord(t *testing.T) {
+func TestReadReturnsEveryRecord(t *testing.T) {
 	for name, o := range map[string]Options{
 		"in one segment":   {},
 		"in many segments": {segmentBytes: 1000},
@@ -33,33 +33,33 @@ func TestReadFindsEveryRecord(t *testing.T) {
 	}
 }
 
-// lateDisk lets something happen just before a segment is opened for reading.
-type lateDisk struct {
+// hookDisk calls a function before it opens a segment for reading.
+type hookDisk struct {
 	osDisk
-	before func()
+	beforeRead func()
 }
 
-func (d *lateDisk) Open(path string, flag int) (file, error) {
-	if flag == os.O_RDONLY && d.before != nil {
-		d.before()
+func (d *hookDisk) Open(path string, flag int) (file, error) {
+	if flag == os.O_RDONLY && d.beforeRead != nil {
+		d.beforeRead()
 	}
 	return d.osDisk.Open(path, flag)
 }
 
-func TestARecordDeletedWhileItIsLookedUpIsNotFound(t *testing.T) {
-	clk, d := newClock(), &lateDisk{}
+func TestARecordDeletedDuringReadIsNotFound(t *testing.T) {
+	clk, d := newClock(), &hookDisk{}
 	l := mustOpen(t, t.TempDir(), Options{segmentBytes: 1000, Now: clk.Now, disk: d})
 	fill(t, l, 20)
 	relaytest.NoError(t, mustConsumer(t, l, "c").Commit(20))
 	clk.Advance(1000 * time.Hour)
-	d.before = l.sweep
+	d.beforeRead = l.sweep
 	_, err := l.Read(3)
 	wantErr(t, err, ErrNotFound)
 }
 
-// bulk returns a log of 300 records of 1,000 bytes: several index entries in
-// each of several segments.
-func bulk(t *testing.T) *Log {
+// newBulkLog returns a log of 300 records of 1,000 bytes, which has several segments with several
+// index entries each.
+func newBulkLog(t *testing.T) *Log {
 	t.Helper()
 	l := mustOpen(t, t.TempDir(), Options{segmentBytes: 150 << 10})
 	for i := range 300 {
@@ -68,44 +68,44 @@ func bulk(t *testing.T) *Log {
 	return l
 }
 
-func TestRange(t *testing.T) {
-	l := bulk(t)
-	for name, c := range map[string]struct{ from, to, first, last uint64 }{
-		"everything":            {0, 1 << 60, 1, 300},
-		"one record":            {77, 77, 77, 77},
-		"over several segments": {100, 299, 100, 299},
-		"past the end":          {290, 400, 290, 300},
-		"behind the end":        {301, 400, 0, 0},
-		"the wrong way round":   {5, 4, 0, 0},
+func TestRangeReturnsTheRecordsOfARange(t *testing.T) {
+	l := newBulkLog(t)
+	for name, c := range map[string]struct{ fromSeq, toSeq, firstSeq, lastSeq uint64 }{
+		"all records":            {0, 1 << 60, 1, 300},
+		"one record":             {77, 77, 77, 77},
+		"several segments":       {100, 299, 100, 299},
+		"beyond the last record": {290, 400, 290, 300},
+		"after the last record":  {301, 400, 0, 0},
+		"a reversed range":       {5, 4, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []uint64
-			err := l.Range(t.Context(), c.from, c.to, func(r Record) error {
+			err := l.Range(t.Context(), c.fromSeq, c.toSeq, func(r Record) error {
 				got = append(got, r.Seq)
 				if !strings.HasPrefix(string(r.Payload), fmt.Sprintf("%03d ", r.Seq)) {
-					t.Errorf("record %d holds %.10q", r.Seq, r.Payload)
+					t.Errorf("record %d = %.10q, want its sequence first", r.Seq, r.Payload)
 				}
 				return nil
 			})
 			relaytest.NoError(t, err)
-			if c.first == 0 {
+			if c.firstSeq == 0 {
 				if len(got) > 0 {
-					t.Errorf("got %v", got)
+					t.Errorf("records = %v, want none", got)
 				}
 				return
 			}
-			if uint64(len(got)) != c.last-c.first+1 {
-				t.Fatalf("%d records, want %d", len(got), c.last-c.first+1)
+			if uint64(len(got)) != c.lastSeq-c.firstSeq+1 {
+				t.Fatalf("records = %d, want %d", len(got), c.lastSeq-c.firstSeq+1)
 			}
-			relaytest.Equal(t, "the first record", got[0], c.first)
-			relaytest.Equal(t, "the last record", got[len(got)-1], c.last)
+			relaytest.Equal(t, "the first record", got[0], c.firstSeq)
+			relaytest.Equal(t, "the last record", got[len(got)-1], c.lastSeq)
 		})
 	}
 }
 
-func TestRangeStops(t *testing.T) {
-	l := bulk(t)
-	stop := errors.New("enough")
+func TestRangeStopsAtAnError(t *testing.T) {
+	l := newBulkLog(t)
+	stop := errors.New("stop")
 	err := l.Range(t.Context(), 1, 300, func(r Record) error {
 		if r.Seq == 3 {
 			return stop
@@ -124,39 +124,39 @@ func TestRangeStops(t *testing.T) {
 	})
 	wantErr(t, err, context.Canceled)
 	if _, err := l.Before(ctx, 0, 1, 1<<20); !errors.Is(err, context.Canceled) {
-		t.Errorf("before: %v", err)
+		t.Errorf("error of Before = %v, want context.Canceled", err)
 	}
 }
 
-func TestBeforePagesThroughEverythingNewestFirst(t *testing.T) {
-	l := bulk(t)
-	for name, c := range map[string]struct{ limit, maxBytes, most int }{
-		"by number":        {7, 1 << 20, 7},
-		"by size":          {300, 1, 70}, // what is between two entries of the index
-		"all at once":      {300, 1 << 20, 300},
-		"in larger pieces": {300, 100 << 10, 170},
+func TestBeforeReturnsPagesNewestFirst(t *testing.T) {
+	l := newBulkLog(t)
+	for name, c := range map[string]struct{ limit, maxBytes, maxRecords int }{
+		"limited by number":        {7, 1 << 20, 7},
+		"limited by size":          {300, 1, 70}, // the records between two index entries
+		"a single page":            {300, 1 << 20, 300},
+		"limited by a larger size": {300, 100 << 10, 170},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := uint64(300)
-			for before := uint64(0); ; {
-				page, err := l.Before(t.Context(), before, c.limit, c.maxBytes)
+			for limitSeq := uint64(0); ; {
+				page, err := l.Before(t.Context(), limitSeq, c.limit, c.maxBytes)
 				relaytest.NoError(t, err)
 				if len(page) == 0 {
 					break
 				}
-				if len(page) > c.most {
-					t.Errorf("a page has %d records, want at most %d", len(page), c.most)
+				if len(page) > c.maxRecords {
+					t.Errorf("records of a page = %d, want at most %d", len(page), c.maxRecords)
 				}
 				for _, r := range page {
 					if r.Seq != want {
-						t.Fatalf("got %d, want %d", r.Seq, want)
+						t.Fatalf("sequence = %d, want %d", r.Seq, want)
 					}
 					want--
 				}
-				before = page[len(page)-1].Seq
+				limitSeq = page[len(page)-1].Seq
 			}
 			if want != 0 {
-				t.Errorf("stopped above %d", want)
+				t.Errorf("last page ends above record %d, want record 1", want)
 			}
 		})
 	}

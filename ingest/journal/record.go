@@ -15,25 +15,25 @@ const headerSize = 24
 
 // Record is one entry of a log.
 type Record struct {
-	Seq     uint64    // from 1, ascending; some sequences are missing, none is reused
-	Time    time.Time // when it was appended, UTC, to the nanosecond
+	Seq     uint64    // ascending from 1; sequences may be missing, and are never reused
+	Time    time.Time // the time of the append, in UTC
 	Payload []byte    // the reader's own copy
 }
 
-// castagnoli returns the shared table; crc32 builds it once and uses the
-// processor's instruction with it.
+// castagnoli returns the CRC-32C table, which crc32 builds once and replaces by a processor
+// instruction where there is one.
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-// checksum covers a record except the checksum itself. The salt makes it different in each
-// segment, so that neither a record inside a payload nor an old block of the disk is valid
-// in another segment.
+// checksum returns the checksum of a record without its checksum field. The salt differs
+// between segments, so that neither a record inside a payload nor an old block of the disk
+// is valid in another segment.
 func checksum(rec []byte, salt uint32) uint32 {
 	crc := crc32.Update(salt, castagnoli(), rec[:4])
 	return crc32.Update(crc, castagnoli(), rec[8:])
 }
 
 // appendRecord appends a record without sequence and checksum to buf. numberRecords
-// sets both when the batch's position in the log is known.
+// sets both when the position of the record in the log is known.
 func appendRecord(buf, payload []byte, t time.Time) []byte {
 	buf = binary.LittleEndian.AppendUint32(buf, uint32(len(payload)))
 	buf = append(buf, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -41,8 +41,8 @@ func appendRecord(buf, payload []byte, t time.Time) []byte {
 	return append(buf, payload...)
 }
 
-// numberRecords sets the sequences of the records in buf, from firstSeq on, and their
-// checksums. It returns index entries for buf at an offset of the segment.
+// numberRecords sets the sequences of the records in buf, starting with firstSeq, and their
+// checksums. It returns index entries for buf at an offset in the segment.
 func numberRecords(buf []byte, firstSeq uint64, salt uint32, offset int64) (index []indexEntry) {
 	for seq, off := firstSeq, 0; off < len(buf); seq++ {
 		end := off + headerSize + int(binary.LittleEndian.Uint32(buf[off:]))
@@ -55,8 +55,8 @@ func numberRecords(buf []byte, firstSeq uint64, salt uint32, offset int64) (inde
 	return index
 }
 
-// damage is the error for bytes that are not a valid record. Readers skip these bytes;
-// every other read error comes from the disk.
+// damage is the error for bytes that are not a valid record. Readers skip damaged bytes, and
+// return all other errors.
 type damage string
 
 func (d damage) Error() string { return string(d) }
@@ -67,7 +67,7 @@ func recordSize(b []byte) (int, error) {
 	}
 	n := binary.LittleEndian.Uint32(b)
 	if n > MaxPayload {
-		return 0, damage(fmt.Sprintf("length %d over the limit", n))
+		return 0, damage(fmt.Sprintf("length %d exceeds the limit", n))
 	}
 	return headerSize + int(n), nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestEveryBitOfARecordIsCovered(t *testing.T) {
+func TestEveryFlippedBitIsDetected(t *testing.T) {
 	rec := appendRecord(nil, []byte("payload"), time.Unix(1, 2))
 	numberRecords(rec, 3, 4, 0)
 	got, n, err := parseRecord(rec, 4)
@@ -20,13 +20,13 @@ func TestEveryBitOfARecordIsCovered(t *testing.T) {
 		bad := bytes.Clone(rec)
 		bad[bit/8] ^= 1 << (bit % 8)
 		if _, _, err := parseRecord(bad, 4); !errors.As(err, new(damage)) {
-			t.Errorf("bit %d flipped: %v", bit, err)
+			t.Errorf("error after flipping bit %d = %v, want damage", bit, err)
 		}
 		if inChecksum := bit/8 >= 4 && bit/8 < 8; !inChecksum && checksum(bad, 4) == checksum(rec, 4) {
-			t.Errorf("bit %d is not in the checksum", bit)
+			t.Errorf("the checksum does not cover bit %d", bit)
 		}
 	}
 	if _, _, err := parseRecord(rec, 5); err == nil {
-		t.Error("a record of another segment was taken")
+		t.Error("no error for a record of another segment")
 	}
 }

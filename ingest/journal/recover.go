@@ -14,7 +14,7 @@ import (
 )
 
 // recover restores the log's state from the directory. If the process ends during recover,
-// the next start repeats it.
+// the next start recovers again.
 func (l *Log) recover() error {
 	if err := l.loadCheckpoints(); err != nil {
 		return err
@@ -50,39 +50,39 @@ func (l *Log) recover() error {
 	return nil
 }
 
-// missing is the reason of a Gap without bytes.
+// missing is the reason of a Gap of length 0.
 const missing = "segment cut or missing"
 
 // scanSegments scans all segments concurrently, one per processor, because they are
 // independent. It sets l.durable and returns the size of the newest segment's tail.
 func (l *Log) scanSegments() (tail int64, err error) {
 	var group sync.WaitGroup
-	var next atomic.Int64
+	var claimed atomic.Int64
 	errs := make([]error, runtime.GOMAXPROCS(0))
 	for worker := range errs {
 		group.Go(func() {
 			var buf []byte // reused, because new memory costs as much as reading the file
-			for i := int(next.Add(1)) - 1; i < len(l.segments) && errs[worker] == nil; i = int(next.Add(1)) - 1 {
+			for i := int(claimed.Add(1)) - 1; i < len(l.segments) && errs[worker] == nil; i = int(claimed.Add(1)) - 1 {
 				buf, errs[worker] = l.recoverSegment(i, buf, &tail)
 			}
 		})
 	}
 	group.Wait()
 	for _, s := range l.segments {
-		l.durable = max(l.durable, s.follows, s.lastSeq)
+		l.durable = max(l.durable, s.previousSeq, s.lastSeq)
 	}
 	return tail, errors.Join(errs...)
 }
 
-// limit returns the last sequence that the i-th segment may have.
-func (l *Log) limit(i int) uint64 {
+// maxSeq returns the highest sequence that the i-th segment may contain.
+func (l *Log) maxSeq(i int) uint64 {
 	if i == len(l.segments)-1 {
 		return math.MaxUint64
 	}
-	limit := l.segments[i+1].follows
+	limit := l.segments[i+1].previousSeq
 	for _, d := range l.deleted {
 		if d.firstSeq > l.segments[i].firstSeq && d.firstSeq < l.segments[i+1].firstSeq {
-			limit = min(limit, d.follows)
+			limit = min(limit, d.previousSeq)
 		}
 	}
 	return limit
@@ -104,8 +104,8 @@ func readWhole(path string, buf []byte) ([]byte, error) {
 	return buf, err
 }
 
-// dropEmptyDuplicates removes an empty segment, left by a failure during its creation, if
-// another one begins at the same sequence.
+// dropEmptyDuplicates removes an empty segment, left by a failed creation, if another segment
+// begins at the same sequence.
 func (l *Log) dropEmptyDuplicates(list []*segment) ([]*segment, error) {
 	for i := len(list) - 1; i > 0; i-- {
 		a, b := list[i-1], list[i]
@@ -126,11 +126,11 @@ func (l *Log) dropEmptyDuplicates(list []*segment) ([]*segment, error) {
 	return list, nil
 }
 
-// recoverSegment scans the i-th segment and reports its gaps. Bytes behind the last valid
-// record are a tail. The tail of the newest segment stays, and its size is stored in tail;
-// the tails of other segments are cut. recoverSegment returns the buffer for its next call.
+// recoverSegment scans the i-th segment and reports its gaps. The bytes after the last valid
+// record are the tail. recoverSegment keeps the tail of the newest segment and stores its
+// size in tail; it cuts the tail of any other segment. It returns the buffer for reuse.
 func (l *Log) recoverSegment(i int, buf []byte, tail *int64) ([]byte, error) {
-	s, limit, newest := l.segments[i], l.limit(i), i == len(l.segments)-1
+	s, limit, newest := l.segments[i], l.maxSeq(i), i == len(l.segments)-1
 	data, err := readWhole(l.path(s), buf)
 	if err != nil {
 		return nil, fmt.Errorf("read segment: %w", err)
@@ -139,7 +139,7 @@ func (l *Log) recoverSegment(i int, buf []byte, tail *int64) ([]byte, error) {
 	if r.lastSeq < limit && !newest {
 		r.extend(s.segmentName, int64(len(data)), limit)
 	}
-	l.adopt(s, r, data)
+	l.setScanResult(s, r, data)
 	if s.empty() && len(data) > 0 {
 		s.newest = l.opts.Now().UnixNano() // age unknown: keep the segment for a full retention
 	}
@@ -148,7 +148,7 @@ func (l *Log) recoverSegment(i int, buf []byte, tail *int64) ([]byte, error) {
 		return data, nil
 	}
 	// Save a copy of the tail before it is cut. After a crash the tail is a record that was
-	// not acknowledged, which cannot be distinguished from a damaged record that was.
+	// not acknowledged, which cannot be distinguished from a damaged acknowledged record.
 	l.cut.Add(size)
 	if len(bytes.Trim(data[s.size:], "\x00")) > 0 {
 		l.saveDamaged(s, s.size, data[s.size:])
@@ -159,13 +159,13 @@ func (l *Log) recoverSegment(i int, buf []byte, tail *int64) ([]byte, error) {
 		*tail = size
 		return data, nil
 	}
-	// A cut that was interrupted left this tail: the name of the next segment declares that
-	// the tail was not acknowledged.
+	// An interrupted cut left the tail: the name of the next segment shows that the tail was
+	// not acknowledged.
 	return data, l.cutTail(s)
 }
 
-// beginWriting opens the newest segment. It creates a new one if the log has no segments or
-// if sequences must be skipped: a record in a lost tail or before a checkpoint may have been
+// beginWriting opens the newest segment. It creates a segment if the log has none or if
+// sequences must be skipped: a record in a lost tail or before a checkpoint may have been
 // acknowledged and processed, so its sequence must not be assigned again.
 func (l *Log) beginWriting(tail int64) (err error) {
 	l.nextSeq = l.durable + 1
@@ -190,7 +190,7 @@ func (l *Log) beginWriting(tail int64) (err error) {
 	}
 	// Create the next segment before the tail of the last one is cut, so that skipped
 	// sequences stay skipped if the process ends in between.
-	if _, err := l.begin(); err != nil || n == 0 {
+	if _, err := l.beginSegment(); err != nil || n == 0 {
 		return err
 	}
 	return l.cutTail(l.segments[n-1])

@@ -8,7 +8,7 @@ import (
 // indexInterval is the distance between two entries of a segment's index, in bytes.
 const indexInterval = 64 << 10
 
-// indexEntry is the offset of the record seq.
+// indexEntry is the offset of a record in a segment.
 type indexEntry struct {
 	seq uint64
 	off int64
@@ -19,21 +19,21 @@ type scanResult struct {
 	lastSeq uint64       // the last valid record's sequence; the segment's firstSeq-1 if it has no records
 	oldest  int64        // the time of the first record, Unix ns; 0 if there are no records
 	newest  int64        // the latest time of a record, Unix ns
-	index   []indexEntry // where to start reading for a sequence; empty if there are no records
+	index   []indexEntry // empty if there are no records
 	gaps    []Gap
-	tail    string // why the bytes after size are invalid; empty if there are none
+	tail    string // reason why the bytes after size are invalid; empty if there are none
 }
 
-// extend adds a gap behind the last valid record, because records up to limit were
-// acknowledged and are missing. The gap ends at size, and is empty if the file ends before.
+// extend adds a gap after the last valid record, because acknowledged records up to limit are
+// missing. The gap ends at size, and is empty if the file ends earlier.
 func (r *scanResult) extend(name segmentName, size int64, limit uint64) {
 	size = max(size, r.size)
 	r.gaps = append(r.gaps, Gap{name.String(), r.size, size - r.size, r.lastSeq + 1, limit, cmp.Or(r.tail, missing)})
 	r.size = size
 }
 
-// scan reads a segment with sequences up to limit at most. Sequences are contiguous, so an
-// intact record in the wrong place counts as damaged.
+// scan reads the segment name from data. Sequences must be contiguous and at most limit, so an
+// intact record with another sequence counts as damaged.
 func scan(data []byte, name segmentName, limit uint64) scanResult {
 	r := scanResult{lastSeq: name.firstSeq - 1}
 	for off := 0; off < len(data); {
@@ -70,9 +70,9 @@ func addToIndex(index []indexEntry, seq uint64, off int64) []indexEntry {
 	return append(index, indexEntry{seq, off})
 }
 
-// resync searches for the next valid record after the bad one at start, and returns its
-// offset and sequence, or -1. The number of skipped bytes limits the sequence of a candidate,
-// which excludes nearly all false candidates before their checksum is computed.
+// resync searches for the next valid record after the damaged one at start. It returns the
+// offset and sequence of the record, or -1 and 0. The number of skipped bytes limits the
+// sequence, which excludes nearly all candidates before their checksum is computed.
 func resync(data []byte, start int, salt uint32, lastSeq, limit uint64) (int, uint64) {
 	for off := start + 1; off+headerSize <= len(data); off++ {
 		seq := binary.LittleEndian.Uint64(data[off+8:])

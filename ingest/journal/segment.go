@@ -14,40 +14,40 @@ import (
 
 const segmentSuffix = ".v1.segment"
 
-// droppedSuffix follows the name of a segment that was deleted between others.
+// droppedSuffix is appended to the name of a segment that was deleted between others.
 const droppedSuffix = ".dropped"
 
 // segment is one file of the log. Log.state guards all fields except the name.
 type segment struct {
 	segmentName
-	scanResult      // of the durable bytes
-	need       Need // the answer of Options.Need, if judged
-	judged     bool // true after Need has been called for the processed segment
+	scanResult      // of the durable data
+	need       Need // the last answer of Options.Need; valid if needKnown
+	needKnown  bool // true once Options.Need has returned an answer for the segment
 }
 
 // segmentName is a parsed file name. The newest segment is never deleted, so firstSeq
 // preserves the next sequence after all records were deleted.
 type segmentName struct {
-	firstSeq uint64 // sequence of its first record
-	follows  uint64 // the last sequence acknowledged before it: less than firstSeq-1 if sequences were skipped
-	salt     uint32 // seed of its checksums
+	firstSeq    uint64 // the sequence of the first record
+	previousSeq uint64 // the last acknowledged sequence below firstSeq; less than firstSeq-1 if sequences were skipped
+	salt        uint32 // the seed of the checksums
 }
 
-func newSegmentName(firstSeq, follows uint64) segmentName {
+func newSegmentName(firstSeq, previousSeq uint64) segmentName {
 	var salt [4]byte
 	rand.Read(salt[:]) // never fails: crypto/rand ends the program instead
-	return segmentName{firstSeq, follows, binary.LittleEndian.Uint32(salt[:])}
+	return segmentName{firstSeq, previousSeq, binary.LittleEndian.Uint32(salt[:])}
 }
 
 func (s segmentName) String() string {
-	return fmt.Sprintf("%020d-%020d-%08x%s", s.firstSeq, s.follows, s.salt, segmentSuffix)
+	return fmt.Sprintf("%020d-%020d-%08x%s", s.firstSeq, s.previousSeq, s.salt, segmentSuffix)
 }
 
 func parseSegmentName(s string) (segmentName, error) {
 	var n segmentName
-	_, err := fmt.Sscanf(s, "%020d-%020d-%08x"+segmentSuffix, &n.firstSeq, &n.follows, &n.salt)
-	if err != nil || n.String() != s || n.firstSeq == 0 || n.follows >= n.firstSeq {
-		return n, fmt.Errorf("segment name %q: must be firstSeq-follows-salt%s", s, segmentSuffix)
+	_, err := fmt.Sscanf(s, "%020d-%020d-%08x"+segmentSuffix, &n.firstSeq, &n.previousSeq, &n.salt)
+	if err != nil || n.String() != s || n.firstSeq == 0 || n.previousSeq >= n.firstSeq {
+		return n, fmt.Errorf("segment name %q: must be firstSeq-previousSeq-salt%s", s, segmentSuffix)
 	}
 	return n, nil
 }
@@ -74,8 +74,8 @@ func listSegments(dir string) ([]*segment, error) {
 	return list, nil
 }
 
-// listDropped returns the names of the segments that were deleted between others, in
-// order. A segment that still exists was not deleted.
+// listDropped returns the saved names of segments that were deleted between others, in order.
+// It omits the names of segments that still exist.
 func listDropped(dir string) (names []segmentName, err error) {
 	found, err := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix+droppedSuffix))
 	if err != nil {
@@ -94,8 +94,8 @@ func listDropped(dir string) (names []segmentName, err error) {
 	return names, nil
 }
 
-// sweepDropped removes the saved names of deleted segments that are not needed any more: the
-// names before the oldest segment, and all but the first name between two segments.
+// sweepDropped removes saved names of deleted segments that are no longer needed: the names
+// before the oldest segment, and all but the first name between two segments.
 func (l *Log) sweepDropped() error {
 	l.deleting.Lock()
 	defer l.deleting.Unlock()
@@ -103,7 +103,7 @@ func (l *Log) sweepDropped() error {
 	l.state.RLock()
 	segments := l.segments
 	l.state.RUnlock()
-	segmentsBeforeKept := 0 // the number of segments before the last name that is kept
+	segmentsBeforeKept := 0 // the number of segments before the last kept name
 	for _, name := range names {
 		segmentsBefore := slices.IndexFunc(segments, func(s *segment) bool { return s.firstSeq > name.firstSeq })
 		if segmentsBefore > segmentsBeforeKept {
@@ -129,29 +129,29 @@ func (s *segment) seek(seq uint64) indexEntry {
 	return s.index[max(i, 0)]
 }
 
-// writable returns the segment for a batch of n bytes: the newest, or a new one if the
+// writable returns the segment for a batch of n bytes: the newest segment, or a new one if the
 // newest is full, has a record older than segmentAge, or was abandoned.
 func (l *Log) writable(n int64) (*segment, error) {
 	l.state.RLock()
 	s := l.segments[len(l.segments)-1]
-	oldest := s.oldest
+	oldestTime := s.oldest
 	l.state.RUnlock()
 	if l.file == nil {
-		// Scan the abandoned segment again. The name of the next one declares the bytes
-		// behind the last acknowledged record invalid.
+		// Scan the abandoned segment again. The name of the next segment shows which record was
+		// acknowledged last, so later bytes of the abandoned segment are invalid.
 		if err := l.reexamine(s, true); err != nil {
 			return nil, err
 		}
-		nextSegment, err := l.begin()
+		nextSegment, err := l.beginSegment()
 		if err != nil {
 			return nil, err
 		}
 		l.opts.Logger.Warn("journal: segment replaced", "dir", l.dir, "segment", s.String(), "by", nextSegment.String())
 		return nextSegment, nil
 	}
-	aged := oldest > 0 && oldest <= l.opts.Now().Add(-l.opts.segmentAge()).UnixNano()
+	aged := oldestTime > 0 && oldestTime <= l.opts.Now().Add(-l.opts.segmentAge()).UnixNano()
 	if l.end > 0 && (l.end+n > l.opts.segmentBytes || aged) {
-		nextSegment, err := l.begin()
+		nextSegment, err := l.beginSegment()
 		if err == nil {
 			signal(l.sweepSoon)
 		}
@@ -160,9 +160,9 @@ func (l *Log) writable(n int64) (*segment, error) {
 	return s, nil
 }
 
-// begin durably creates the segment for l.nextSeq, opens it for writing and makes it the
-// newest.
-func (l *Log) begin() (*segment, error) {
+// beginSegment durably creates a segment that begins at l.nextSeq, opens it for writing and
+// makes it the newest.
+func (l *Log) beginSegment() (*segment, error) {
 	s := &segment{segmentName: newSegmentName(l.nextSeq, l.lastDurable()), scanResult: scanResult{lastSeq: l.nextSeq - 1}}
 	f, err := l.opts.disk.Open(l.path(s), os.O_RDWR|os.O_CREATE|os.O_EXCL)
 	if err != nil {
@@ -175,7 +175,7 @@ func (l *Log) begin() (*segment, error) {
 		return nil, fmt.Errorf("sync directory: %w", err)
 	}
 	if l.file != nil {
-		_ = l.file.Truncate(l.end) // frees the reserved space that is unused; the data is synced
+		_ = l.file.Truncate(l.end) // frees the unused reserved space; the data is already synced
 		_ = l.file.Close()
 	}
 	l.file, l.end = f, 0

@@ -15,10 +15,10 @@ import (
 func (l *Log) housekeeping() {
 	tick := time.NewTicker(l.opts.sweepInterval())
 	defer tick.Stop()
-	l.judge()
+	l.refreshNeeds()
 	for {
 		select {
-		case <-l.quit: // before the other cases: a closed log is not swept
+		case <-l.quit: // checked first, so that a closed log is not swept
 			return
 		default:
 		}
@@ -39,18 +39,18 @@ func (l *Log) housekeeping() {
 // sweep deletes the segments whose newest record is older than the horizon: the retention, less
 // segmentAge and the sweep interval, so that no record of a segment exceeds the retention before
 // the next sweep. It keeps segments with records that a consumer has not processed or that must
-// be processed again. It also deletes copies of damaged ranges before the horizon. It calls Need
-// for processed segments, and deletes nothing while KeepAll returns true.
+// be processed again. It also deletes copies of damaged ranges from before the horizon. sweep
+// calls Need for processed segments, and deletes nothing while KeepAll returns true.
 func (l *Log) sweep() {
 	horizon := l.opts.Now().Add(-l.opts.Retention + l.opts.segmentAge() + l.opts.sweepInterval())
-	keep := l.opts.KeepAll != nil && l.opts.KeepAll()
-	if !keep {
+	keepAll := l.opts.KeepAll != nil && l.opts.KeepAll()
+	if !keepAll {
 		l.writing.Lock()
 		l.retire(horizon.UnixNano())
 		l.writing.Unlock()
 	}
-	l.judge()
-	if keep {
+	l.refreshNeeds()
+	if keepAll {
 		return
 	}
 	for l.drop(horizon.UnixNano(), NotNeeded, ForReplay) {
@@ -61,13 +61,13 @@ func (l *Log) sweep() {
 	}
 }
 
-// judge calls Need for the processed segments and stores the answers, so that a commit that
-// deletes segments does not wait for a database. After an error the previous answers stay.
-func (l *Log) judge() {
+// refreshNeeds calls Need for processed segments and stores the answers, so that a commit that
+// deletes segments does not wait for a database. After an error the remaining answers stay.
+func (l *Log) refreshNeeds() {
 	if l.opts.Need == nil {
 		return
 	}
-	l.judgedAt.Store(time.Now().UnixNano())
+	l.needsRefreshedAt.Store(time.Now().UnixNano())
 	for _, s := range l.deletable(math.MaxInt64) {
 		l.state.RLock()
 		firstSeq, lastSeq := s.firstSeq, s.lastSeq
@@ -80,7 +80,7 @@ func (l *Log) judge() {
 			return
 		}
 		l.state.Lock()
-		s.need, s.judged = need, true
+		s.need, s.needKnown = need, true
 		l.state.Unlock()
 	}
 }
@@ -95,19 +95,19 @@ func (l *Log) retire(horizon int64) {
 	if !retirable {
 		return
 	}
-	if _, err := l.begin(); err != nil {
+	if _, err := l.beginSegment(); err != nil {
 		l.opts.Logger.Warn("journal: cannot create segment", "dir", l.dir, "error", err)
 	}
 }
 
 // makeRoom deletes one processed segment of any age: a segment that is not needed or, if the
-// segments for replay take more than half of the quota, one of these. It reports whether it
-// deleted one. The caller holds writing.
+// segments needed for replay take more than half of the quota, one of these. It reports
+// whether it deleted a segment. The caller holds writing.
 func (l *Log) makeRoom() bool {
 	if l.drop(math.MaxInt64, NotNeeded) {
 		return true
 	}
-	// Begin a new segment, unless Need is set and the newest one is too small to be worth it.
+	// Begin a new segment, unless Need is set and deleting the newest one would free little.
 	if l.opts.Need == nil || l.end >= min(l.opts.segmentBytes, l.opts.MaxBytes)/8 {
 		l.retire(math.MaxInt64)
 	}
@@ -119,24 +119,23 @@ func (l *Log) makeRoom() bool {
 			"dir", l.dir, "bytes", bytes, "quota", l.opts.MaxBytes)
 		return true
 	}
-	if l.opts.Need != nil && time.Since(time.Unix(0, l.judgedAt.Load())) > judgeAgain {
+	if l.opts.Need != nil && time.Since(time.Unix(0, l.needsRefreshedAt.Load())) > needInterval {
 		signal(l.sweepSoon) // Need may have a new answer
 	}
 	return false
 }
 
-// judgeAgain is the interval at which a log without room calls Need.
-const judgeAgain = time.Second
+// needInterval is the minimum interval between calls of Need while the log is full.
+const needInterval = time.Second
 
-// drop deletes the oldest segment that is processed, has no record later than the
-// horizon, and has one of the given needs. The newest segment stays: its name preserves
-// the next sequence.
+// drop deletes the oldest segment that is processed, has no record later than the horizon,
+// and has one of the needs. The newest segment stays: its name preserves the next sequence.
 func (l *Log) drop(horizon int64, needs ...Need) bool {
 	l.deleting.Lock()
 	defer l.deleting.Unlock()
 	for _, s := range l.deletable(horizon) {
 		l.state.RLock()
-		known, need := s.judged || l.opts.Need == nil, s.need
+		known, need := s.needKnown || l.opts.Need == nil, s.need
 		l.state.RUnlock()
 		if known && slices.Contains(needs, need) && l.delete(s) {
 			return true
@@ -162,7 +161,7 @@ func (l *Log) replayable() (bytes int64) {
 	l.state.RLock()
 	defer l.state.RUnlock()
 	for _, s := range l.segments[:len(l.segments)-1] {
-		if s.judged && s.need == ForReplay {
+		if s.needKnown && s.need == ForReplay {
 			bytes += s.size
 		}
 	}
@@ -200,9 +199,9 @@ func (l *Log) delete(s *segment) bool {
 	return true
 }
 
-// processed reports whether every consumer has committed the segment's last record.
-// Without consumers nothing is processed; a consumer whose checkpoint is in the directory
-// counts even if it is not open. The caller holds state.
+// processed reports whether every consumer, including consumers that are not open, has
+// committed the segment's last record. Without consumers, processed returns false. The
+// caller holds state.
 func (l *Log) processed(s *segment) bool {
 	for _, c := range l.consumers {
 		if c.Committed() < s.lastSeq {
