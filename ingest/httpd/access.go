@@ -15,12 +15,12 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// requestContext is the context of a request, with the request's id and its span, nil for none. Its
-// deadline can move, because a handler may use the context before the body has arrived.
+// requestContext is the context of a request, with the request's id and span. Its deadline may
+// move, because a handler may use the context before the body has arrived.
 type requestContext struct {
 	context.Context
 	id     string
-	span   *tracing.Active
+	span   *tracing.Active // nil for none
 	cancel context.CancelFunc
 	timer  *time.Timer  // calls cancel at the deadline
 	due    atomic.Int64 // the deadline, Unix ns
@@ -71,7 +71,7 @@ func (r *requestContext) Value(key any) any {
 	return r.Context.Value(key)
 }
 
-// RequestID returns the id of the request of a context; "" if there is none.
+// RequestID returns the id of the request that ctx belongs to, or "".
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
@@ -79,11 +79,11 @@ func RequestID(ctx context.Context) string {
 
 func (o *Options) nextID() string { return o.Seed + strconv.FormatUint(o.count.Add(1), 36) }
 
-// maxRequestID is the largest length of an id from a client.
+// maxRequestID is the maximum length in bytes of a request id from a client.
 const maxRequestID = 128
 
-// wellFormedID reports whether an id of a client may be copied to answers and logs.
-func wellFormedID(id string) bool {
+// isValidID reports whether a request id from a client may be copied to answers and logs.
+func isValidID(id string) bool {
 	if id == "" || len(id) > maxRequestID {
 		return false
 	}
@@ -95,9 +95,9 @@ func wellFormedID(id string) bool {
 	return true
 }
 
-// reported returns a handler that reports each answered request to the access log, to Observe and
-// in its span.
-func (o *Options) reported(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
+// withReport returns a handler that reports each answered request to the access log, to Observe
+// and in its span.
+func (o *Options) withReport(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(c *fasthttp.RequestCtx) {
 		handler(c)
 		state, ok := c.UserValue(stateKey{}).(*requestState)
@@ -114,7 +114,7 @@ func (o *Options) reported(handler fasthttp.RequestHandler) fasthttp.RequestHand
 			}
 			o.Logger.InfoContext(state.ctx, "request",
 				"client", client.String(), "method", string(c.Method()), "path", path, "route", state.route,
-				"status", status, "bytes", bytesOf(&c.Response), "ms", float64(time.Since(state.began).Microseconds())/1000,
+				"status", status, "bytes", bodyLength(&c.Response), "ms", float64(time.Since(state.began).Microseconds())/1000,
 				"account", state.account)
 		}
 		if o.Observe != nil {
@@ -150,11 +150,11 @@ func (o *Options) span(c *fiber.Ctx, began time.Time) *tracing.Active {
 	return o.Tracer.Receive(c.Get(tracing.Header), "request", began)
 }
 
-// maxLoggedPath bounds a path in the log, in bytes.
+// maxLoggedPath is the maximum length of a path in the log, in bytes.
 const maxLoggedPath = 256
 
-// bytesOf returns the length of the body of a response; -1 if it is unknown before the end.
-func bytesOf(r *fasthttp.Response) int {
+// bodyLength returns the length of the body of a response, or -1 for a stream of unknown length.
+func bodyLength(r *fasthttp.Response) int {
 	switch {
 	case r.SkipBody || r.StatusCode() == fiber.StatusNoContent || r.StatusCode() == fiber.StatusNotModified:
 		return 0

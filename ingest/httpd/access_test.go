@@ -15,45 +15,45 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestTheRequestIDOfAClientIsKept(t *testing.T) {
-	app := New(Options{Logger: quiet(), Seed: "s-"})
+func TestAValidRequestIDOfAClientIsUsed(t *testing.T) {
+	app := New(Options{Logger: discardLogger(), Seed: "s-"})
 	app.Get("/", func(c *fiber.Ctx) error { return c.SendString(RequestID(c.UserContext())) })
 	long := strings.Repeat("a", maxRequestID)
 	for name, tc := range map[string]struct {
-		given string
-		taken bool
+		header string // X-Request-Id of the request
+		used   bool
 	}{
-		"a UUID":                   {"4b1c9c2e-7a55-4e0f-9d3c-0d6f3b1a2c3d", true},
-		"a trace of a proxy":       {"Root=1-67891233-abcdef012345678912345678", true},
-		"the longest":              {long, true},
-		"none":                     {"", false},
-		"too long":                 {long + "a", false},
-		"with a blank":             {"a b", false},
-		"with a quote":             {`a"b`, false},
-		"with a control character": {"a\tb", false},
-		"not ASCII":                {"é", false},
+		"a UUID":                    {"4b1c9c2e-7a55-4e0f-9d3c-0d6f3b1a2c3d", true},
+		"a trace id of a proxy":     {"Root=1-67891233-abcdef012345678912345678", true},
+		"the maximum length":        {long, true},
+		"no id":                     {"", false},
+		"too long":                  {long + "a", false},
+		"a blank":                   {"a b", false},
+		"a quote":                   {`a"b`, false},
+		"a control character":       {"a\tb", false},
+		"a character outside ASCII": {"é", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := answertest.Request("GET", "/", "")
-			if tc.given != "" {
-				r.Header.Set("X-Request-Id", tc.given)
+			if tc.header != "" {
+				r.Header.Set("X-Request-Id", tc.header)
 			}
 			_, body, header := answertest.Ask(t, app, r)
 			id := header.Get("X-Request-Id")
 			relaytest.Equal(t, "the request id in the context", body, id)
-			relaytest.Equal(t, "the given id is taken", id == tc.given, tc.taken)
-			if !tc.taken {
+			relaytest.Equal(t, "the id of the client is used", id == tc.header, tc.used)
+			if !tc.used {
 				answertest.Begins(t, "the generated id", id, "s-")
 			}
 		})
 	}
 }
 
-// jsonLog is a log whose lines can be read while it is written.
+// jsonLog is a buffer for a JSON log.
 type jsonLog struct{ relaytest.Buffer }
 
-// requests returns the lines about requests, without what differs each time.
-func (l *jsonLog) requests(t *testing.T) (out []map[string]any) {
+// requests returns the lines about requests, without the members that differ each time.
+func (l *jsonLog) requests(t *testing.T) (lines []map[string]any) {
 	t.Helper()
 	for line := range strings.Lines(l.Take()) {
 		var m map[string]any
@@ -64,9 +64,9 @@ func (l *jsonLog) requests(t *testing.T) (out []map[string]any) {
 		for _, name := range []string{"time", "level", "msg", "ms"} {
 			delete(m, name)
 		}
-		out = append(out, m)
+		lines = append(lines, m)
 	}
-	return out
+	return lines
 }
 
 func TestTheAccessLogHasALineForEveryRequest(t *testing.T) {
@@ -85,11 +85,11 @@ func TestTheAccessLogHasALineForEveryRequest(t *testing.T) {
 		r    *http.Request
 		want map[string]any
 	}{
-		{"a path of a route, no query", answertest.Request("GET", "/devices/7?token=secret", ""), line("/devices/7", "/devices/:id", 200, 5)},
-		{"a token in the path stays out", answertest.Request("GET", "/t/secret", ""), line("/t/:token", "/t/:token", 204, 0)},
-		{"no route", answertest.Request("GET", "/nowhere", ""), line("/nowhere", "/", 404, 24)},
+		{"a query is omitted", answertest.Request("GET", "/devices/7?token=secret", ""), line("/devices/7", "/devices/:id", 200, 5)},
+		{"a token in the path is omitted", answertest.Request("GET", "/t/secret", ""), line("/t/:token", "/t/:token", 204, 0)},
+		{"an unknown path", answertest.Request("GET", "/nowhere", ""), line("/nowhere", "/", 404, 24)},
 		{"a panic", answertest.Request("GET", "/panic", ""), line("/panic", "/panic", 500, 40)},
-		{"behind a proxy", answertest.Request("GET", "/devices/7", "", "X-Forwarded-For", "10.9.9.9, 198.51.100.7"), func() map[string]any {
+		{"a client behind a proxy", answertest.Request("GET", "/devices/7", "", "X-Forwarded-For", "10.9.9.9, 198.51.100.7"), func() map[string]any {
 			want := line("/devices/7", "/devices/:id", 200, 5)
 			want["client"] = "198.51.100.7"
 			return want
@@ -105,18 +105,18 @@ func TestTheAccessLogHasALineForEveryRequest(t *testing.T) {
 			relaytest.Equal(t, "the lines about requests", got, []map[string]any{tc.want})
 		})
 	}
-	t.Run("a head that cannot be read", func(t *testing.T) {
+	t.Run("an invalid head", func(t *testing.T) {
 		conn := dial(t, serve(t, app))
 		write(t, conn, "GET / HTTP/1.1\nHost: x\n\n")
-		all(t, conn)
+		readAll(t, conn)
 		got := log.requests(t)
 		if len(got) != 1 {
-			t.Fatalf("%d requests in the log, want 1: %v", len(got), got)
+			t.Fatalf("log lines = %v, want 1", got)
 		}
 		relaytest.Equal(t, "the status", got[0]["status"], any(400.0))
 		relaytest.Equal(t, "the client", got[0]["client"], any("127.0.0.1"))
 		if got[0]["request_id"] == "" {
-			t.Error("the request has no id")
+			t.Error("the log line has no request id")
 		}
 	})
 }

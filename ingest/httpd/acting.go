@@ -28,21 +28,21 @@ type Operation struct {
 	ID     string // operationId of the contract
 }
 
-// accessRule has the roles that may use an operation while acting as an account.
+// accessRule is the rule for use of an operation by users who act as an account.
 type accessRule struct {
 	roles  []user.Role
-	change bool // the operation is recorded in the audit log
+	change bool // the operation changes records: the audit log records it
 }
 
-// access returns the rule for access to an operation. In general, all roles may read, and
-// operators and administrators may change.
+// access returns the rule for an operation. By default, all roles may read, and operators and
+// administrators may make changes.
 func (o Operation) access() accessRule {
 	operators := []user.Role{user.Operator, user.Admin}
 	trusted := []user.Role{user.Account, user.Operator, user.Admin}
 	switch o.ID {
 	case "lookUpNumber": // a GET that costs credit
 		return accessRule{operators, true}
-	case "readInbox", "listRules", "getRule": // the answers have texts of messages, or secrets
+	case "readInbox", "listRules", "getRule": // the answers contain texts of messages or secrets
 		return accessRule{trusted, false}
 	case "tryRule", "previewMessage", "validateToken": // POSTs that change nothing
 		return accessRule{trusted, false}
@@ -64,9 +64,9 @@ func (a *Auth) OperationsOf(r user.Role) []string {
 	return ids
 }
 
-// operationOf returns the operation whose path matches a request; if several match, the operation
-// with the fewest parameters. For an unknown request it returns a change, so that viewers cannot
-// use an operation that is missing in the list.
+// operationOf returns the operation with a path that matches a request; of several, the operation
+// with the fewest parameters. If no operation matches, operationOf returns an operation that
+// counts as a change, so that viewers cannot use an operation that is missing in the list.
 func (a *Auth) operationOf(c *fiber.Ctx) Operation {
 	method, path := c.Method(), RoutePath(c)
 	if method == fiber.MethodHead {
@@ -85,11 +85,11 @@ func (a *Auth) operationOf(c *fiber.Ctx) Operation {
 	return *found
 }
 
-// RoutePath returns the path of a request in the form that the router compares.
+// RoutePath returns the path of a request in lower case, without a slash at the end.
 func RoutePath(c *fiber.Ctx) string { return strings.TrimSuffix(strings.ToLower(c.Path()), "/") }
 
-// MatchesRoute reports whether a path matches a route, whose parameters are segments that begin
-// with a colon.
+// MatchesRoute reports whether a path from RoutePath matches a route. Parameters of the route are
+// segments that begin with a colon.
 func MatchesRoute(route, path string) bool {
 	names, values := strings.Split(strings.ToLower(route), "/"), strings.Split(path, "/")
 	if len(names) != len(values) {
@@ -105,17 +105,18 @@ func MatchesRoute(route, path string) bool {
 
 // NotAllowed returns the error for a role that may not use an operation.
 func NotAllowed(role user.Role, allowed []user.Role) error {
-	words := make([]string, 0, len(user.Roles()))
+	names := make([]string, 0, len(user.Roles()))
 	for _, r := range []user.Role{user.Account, user.Viewer, user.Operator, user.Admin} {
 		if slices.Contains(allowed, r) {
-			words = append(words, string(r))
+			names = append(names, string(r))
 		}
 	}
-	return fiber.NewError(fiber.StatusForbidden, fmt.Sprintf("The role %s may not do this; it takes %s.", role, strings.Join(words, " or ")))
+	return fiber.NewError(fiber.StatusForbidden, fmt.Sprintf("The role %s may not do this; it takes %s.", role, strings.Join(names, " or ")))
 }
 
 // act authenticates a user or the admin token, and passes the request as a request of the account
-// that X-Account names. text is the text of the token; "" means that the request has a session.
+// name, the value of X-Account. text is the text of the token; "" means that the request has a
+// session.
 func (a *Auth) act(c *fiber.Ctx, text, name string) error {
 	o := a.operationOf(c)
 	access := o.access()
@@ -124,7 +125,7 @@ func (a *Auth) act(c *fiber.Ctx, text, name string) error {
 	if text != "" {
 		principal, err = a.principal(c, text)
 	} else {
-		principal, err = a.signedIn(c, access.change)
+		principal, err = a.sessionPrincipal(c, access.change)
 	}
 	if err != nil {
 		return err
@@ -153,7 +154,7 @@ func (a *Auth) act(c *fiber.Ctx, text, name string) error {
 }
 
 // accountNamed returns the id of the account with a name, or with an id if name has digits only. It
-// returns a NotFound error if there is no such account.
+// returns a NotFound error if the account does not exist.
 func (a *Auth) accountNamed(ctx context.Context, name string) (relay.AccountID, error) {
 	if id, err := strconv.ParseUint(name, 10, 63); err == nil {
 		found, err := a.Accounts.Account(ctx, relay.AccountID(id)) //nolint:gosec // 63 bits

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// oneAccount is a store of an account with the id 8.
+// oneAccount is a store with the account 8.
 type oneAccount struct{}
 
 func (oneAccount) Account(_ context.Context, id relay.AccountID) (account.Account, error) {
@@ -33,32 +33,32 @@ func (s oneAccount) AccountByName(ctx context.Context, name string) (account.Acc
 }
 
 func TestActingRequestsAreNotLimitedLikeTheAccounts(t *testing.T) {
-	limits := NewLimits(LimitOptions{API: Bound{Requests: 1}, Wait: time.Millisecond, Logger: quiet()})
-	app := New(Options{Logger: quiet(), Limits: limits})
+	limits := NewLimits(LimitOptions{API: Bound{Requests: 1}, Wait: time.Millisecond, Logger: discardLogger()})
+	app := New(Options{Logger: discardLogger(), Limits: limits})
 	auth := NewAuth(AuthDeps{
 		Tokens: newStore(), AdminToken: "root", Now: time.Now, Accounts: oneAccount{},
 		Operations: []Operation{{"GET", "/wait", "wait"}, {"GET", "/work", "work"}},
 	})
 	require := auth.Require(account.IoT, APIStyle(Bearer))
-	waiting, end := make(chan struct{}), make(chan struct{})
-	app.Get("/wait", require, func(*fiber.Ctx) error { close(waiting); <-end; return nil })
+	started, release := make(chan struct{}), make(chan struct{})
+	app.Get("/wait", require, func(*fiber.Ctx) error { close(started); <-release; return nil })
 	app.Get("/work", require, func(c *fiber.Ctx) error { return c.SendString(AccountOf(c).String()) })
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		answertest.Ask(t, app, answertest.Request("GET", "/wait", "", "Authorization", "Bearer iot"))
 	}()
-	<-waiting
+	<-started
 	status, _, _ := answertest.Ask(t, app, answertest.Request("GET", "/work", "", "Authorization", "Bearer iot"))
-	relaytest.Equal(t, "the status of the account while its only slot is taken", status, 503)
+	relaytest.Equal(t, "the status for the account while its only slot is in use", status, 503)
 	status, body, _ := answertest.Ask(t, app, answertest.Request("GET", "/work", "", "Authorization", "Bearer root", HeaderAccount, "acme"))
-	relaytest.Equal(t, "the status of the admin token as the account", status, 200)
+	relaytest.Equal(t, "the status for the admin token acting as the account", status, 200)
 	relaytest.Equal(t, "the account", body, "8")
-	close(end)
+	close(release)
 	<-ended
 }
 
-func TestOperationsOfPaths(t *testing.T) {
+func TestRequestsMatchOperations(t *testing.T) {
 	auth := NewAuth(AuthDeps{Now: time.Now, Operations: []Operation{
 		{"GET", "/v3/mno/:iccid", "getSIM"}, {"GET", "/v3/mno/job", "listJobs"}, {"PATCH", "/iot/devices/:device_id", "patchDevice"},
 		{"GET", "/ledgers/:ledgerId/ca", "authority"},
@@ -84,24 +84,24 @@ func TestOperationsOfPaths(t *testing.T) {
 	}
 }
 
-// oneSession is a store of a session of an operator.
+// oneSession is a store that returns a session of an operator.
 type oneSession struct{}
 
 func (oneSession) Session(_ context.Context, token string) (user.SignedIn, error) {
 	return user.SignedIn{User: user.User{Name: "olga", Role: user.Operator}, Token: token}, nil
 }
 
-func TestOperationsThatChargeNeedTheTokenOfTheSession(t *testing.T) {
+func TestOperationsThatChargeRequireTheCSRFToken(t *testing.T) {
 	auth := NewAuth(AuthDeps{Tokens: newStore(), Now: time.Now, Accounts: oneAccount{}, Sessions: oneSession{}, Operations: []Operation{
 		{"GET", "/lookup/:number", "lookUpNumber"}, {"GET", "/work", "work"}, {"POST", "/try", "tryRule"},
 	}})
-	app := New(Options{Logger: quiet()})
+	app := New(Options{Logger: discardLogger()})
 	require := auth.Require(account.IoT, APIStyle(Bearer))
 	for _, o := range auth.Operations {
 		app.Add(o.Method, o.Path, require, func(c *fiber.Ctx) error { return c.SendString("passed") })
 	}
-	const lacking = `{"message":"The request lacks the X-CSRF-Token of its session."}`
-	for request, want := range map[string]string{"GET /lookup/447700900123": lacking, "POST /try": lacking, "GET /work": "passed"} {
+	const refused = `{"message":"The request lacks the X-CSRF-Token of its session."}`
+	for request, want := range map[string]string{"GET /lookup/447700900123": refused, "POST /try": refused, "GET /work": "passed"} {
 		method, path, _ := strings.Cut(request, " ")
 		_, got, _ := answertest.Ask(t, app, answertest.Request(method, path, "", "Cookie", SessionCookie+"=x", HeaderAccount, "acme"))
 		relaytest.Equal(t, request, got, want)

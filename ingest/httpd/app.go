@@ -23,29 +23,28 @@ import (
 
 // Options configures the server; the zero value works.
 type Options struct {
-	BodyLimit int     // the largest body of any request, in bytes; surfaces have lower limits; 0 means 8 MiB
+	BodyLimit int     // the maximum size of a body in bytes; surfaces have lower limits; 0 means 8 MiB
 	Limits    *Limits // nil means the limits of the zero LimitOptions
 	// TrustedProxies are the proxies whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
 	Logger         *slog.Logger // nil means slog.Default
-	// Observe is called for every answered request with the registered route; nil is not
-	// called.
+	// Observe, if not nil, is called for every answered request with the registered route.
 	Observe   func(method, route string, status int, duration time.Duration)
 	AccessLog bool            // log a line for every request
 	Tracer    *tracing.Tracer // begins the spans of requests; nil begins none
-	// TLS means that the app is served over TLS. Answers then require TLS for later requests.
+	// TLS means that the app is served over TLS. Answers then have Strict-Transport-Security.
 	TLS bool
-	// Seed is the beginning of generated request ids. It should differ between starts.
+	// Seed is the prefix of generated request ids. It should differ between starts.
 	Seed string
 
 	count *atomic.Uint64
 }
 
-// App is the application that surfaces add routes to and the program serves.
+// App is the application to which surfaces add routes.
 type App = fiber.App
 
-// New returns the app with the middleware of every request. Surfaces add routes; NotFound comes
-// last. The app is served on a Listener.
+// New returns an app with the middleware for all requests. Surfaces add routes, and the caller
+// adds NotFound last. The app is served on a Listener.
 //
 // A handler is called before the body has arrived, so that a body takes no memory until the
 // handler reads it with Body or RawBody. Fiber's BodyLimit is only the number of bytes that Fiber
@@ -74,7 +73,7 @@ func New(o Options) *App {
 	})
 	server := app.Server()
 	server.ErrorHandler = headErrorHandler(o)
-	server.Handler = o.finish(o.reported(server.Handler))
+	server.Handler = o.finish(o.withReport(server.Handler))
 	server.HeaderReceived = func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
 		return fasthttp.RequestConfig{ReadTimeout: bodyGrace}
 	}
@@ -82,16 +81,16 @@ func New(o Options) *App {
 	return app
 }
 
-// maxHead is the largest head of a request, in bytes. Every open connection has a buffer of this
-// size.
+// maxHead is the maximum size of the head of a request, in bytes. Every open connection has a
+// buffer of this size.
 const maxHead = 8 << 10
 
-// guard assigns request ids, refuses ambiguous heads, releases the slots and the memory of a
-// request at its end, and answers 500 after a panic.
+// guard assigns request ids, refuses ambiguous heads, releases the slots and memory of a request
+// when it ends, and answers 500 after a panic.
 func guard(o Options) fiber.Handler {
 	return func(c *fiber.Ctx) (err error) {
 		id := c.Get(fiber.HeaderXRequestID) // from the client or a proxy
-		if wellFormedID(id) {
+		if isValidID(id) {
 			id = strings.Clone(id) // the request's buffer is reused
 		} else {
 			id = o.nextID()
@@ -113,9 +112,9 @@ func guard(o Options) fiber.Handler {
 			}
 			state.release()
 		}()
-		if problem := ambiguity(&c.Request().Header); problem != "" {
+		if reason := ambiguity(&c.Request().Header); reason != "" {
 			closeAfterReply(c.Context())
-			return Message(c, fiber.StatusBadRequest, problem)
+			return Message(c, fiber.StatusBadRequest, reason)
 		}
 		if c.Request().Header.ContentLength() > o.BodyLimit {
 			return ErrBodyTooLarge
@@ -124,13 +123,13 @@ func guard(o Options) fiber.Handler {
 	}
 }
 
-// finish sets the headers of every answer, and prepares the connection for the next request. The
-// library would parse the unread part of a body as that request, so finish discards it if it has
-// arrived, and otherwise closes the connection.
+// finish sets the default headers of an answer and prepares the connection for the next request.
+// The library would parse the unread part of a body as the next request, so finish discards the
+// part if it has arrived, and otherwise closes the connection.
 func (o Options) finish(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(c *fasthttp.RequestCtx) {
 		o.setDefaults(&c.Response.Header)
-		size := c.Request.Header.ContentLength() // negative: in chunks, or none
+		size := c.Request.Header.ContentLength() // negative for a chunked body, or none
 		link, _ := c.Conn().(*conn)
 		if link != nil {
 			link.resume()
@@ -149,8 +148,8 @@ func (o Options) finish(handler fasthttp.RequestHandler) fasthttp.RequestHandler
 	}
 }
 
-// setDefaults sets the headers of every answer. Most answers have data of an account or secrets,
-// so that a handler whose answer may be cached sets Cache-Control itself.
+// setDefaults sets the default headers of an answer. Most answers contain data of an account, so
+// answers are not cached unless their handler sets Cache-Control.
 func (o Options) setDefaults(h *fasthttp.ResponseHeader) {
 	h.Set(fiber.HeaderCacheControl, "no-store")
 	h.Set(fiber.HeaderXContentTypeOptions, "nosniff")
@@ -173,13 +172,13 @@ func discard(c *fasthttp.RequestCtx) bool {
 	return err == nil
 }
 
-// errorHandler answers errors that no surface has answered.
+// errorHandler returns the handler of errors that no surface has answered.
 func errorHandler(log *slog.Logger) fiber.ErrorHandler {
 	return func(c *fiber.Ctx, err error) error {
 		if e, ok := errors.AsType[*fiber.Error](err); ok {
 			return Message(c, e.Code, e.Message)
 		}
-		if relay.KindOf(err) == relay.KindUnavailable || ended(err) {
+		if relay.KindOf(err) == relay.KindUnavailable || isContextError(err) {
 			return Unavailable(c)
 		}
 		log.ErrorContext(c.UserContext(), "request failed", "path", c.Route().Path, "error", err)
@@ -187,12 +186,12 @@ func errorHandler(log *slog.Logger) fiber.ErrorHandler {
 	}
 }
 
-// ended reports whether an error means that the context of a request has ended.
-func ended(err error) bool {
+// isContextError reports whether err means that the context of a request has ended.
+func isContextError(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// internal answers an internal error with the request id, which is also in the log.
+// internal answers 500 with the request id, which is also in the log.
 func internal(c *fiber.Ctx) error {
 	id := RequestID(c.UserContext())
 	return Message(c, fiber.StatusInternalServerError, "Internal error. Request "+id+".")
@@ -203,7 +202,7 @@ func Message(c *fiber.Ctx, status int, message string) error {
 	return c.Status(status).JSON(fiber.Map{"message": message})
 }
 
-// Retry-After of answers with 503, in seconds, and their message.
+// Retry-After in seconds and the message of answers with status 503.
 const (
 	retryAfter  = "5"
 	unavailable = "Service temporarily unavailable. Please try again later."
@@ -215,8 +214,8 @@ func Unavailable(c *fiber.Ctx) error {
 	return Message(c, fiber.StatusServiceUnavailable, unavailable)
 }
 
-// NotAccepted answers a post that the journal did not accept, so that the sender repeats it. It
-// logs the error with the message.
+// NotAccepted answers a post that the journal refused, and logs the error with the message. It
+// answers 413 for ErrTooLarge, and otherwise 503, after which the sender repeats the post.
 func NotAccepted(c *fiber.Ctx, log *slog.Logger, message string, err error) error {
 	if errors.Is(err, journal.ErrTooLarge) {
 		return ErrBodyTooLarge
@@ -225,7 +224,7 @@ func NotAccepted(c *fiber.Ctx, log *slog.Logger, message string, err error) erro
 	return Unavailable(c)
 }
 
-// NotFound answers requests that no route matched.
+// NotFound answers 404. It is the handler of requests that match no route.
 func NotFound(c *fiber.Ctx) error {
 	return Message(c, fiber.StatusNotFound, "Not found.")
 }

@@ -20,13 +20,13 @@ import (
 	"github.com/penstock/penstock/relay/audit"
 )
 
-// maxTokenAge is the longest time for which a cached token is used while the store is down.
+// maxTokenAge is the age up to which a cached token is used while the store is down.
 const maxTokenAge = 10 * time.Minute
 
 // refreshAfter is the age at which a cached token is looked up again.
 const refreshAfter = 30 * time.Second
 
-// maxCachedTokens is the largest size of the cache. There are usually far fewer senders.
+// maxCachedTokens is the number of tokens at which the cache is cleared.
 const maxCachedTokens = 100_000
 
 // Tokens looks up tokens; account.Store implements it.
@@ -42,9 +42,9 @@ type AuthDeps struct {
 	AdminToken string // empty disables admin access
 	Now        func() time.Time
 	Sessions   Sessions     // of users
-	Accounts   Accounts     // as which users act
+	Accounts   Accounts     // the accounts as which users act
 	Operations []Operation  // of the APIs of accounts
-	Audit      *audit.Store // records the changes by users
+	Audit      *audit.Store // records changes by users
 	// PublicURL is the gateway's URL for browsers.
 	PublicURL string
 	Logger    *slog.Logger // nil means slog.Default
@@ -54,9 +54,9 @@ type AuthDeps struct {
 // while the store is down.
 type Auth struct {
 	AuthDeps
-	adminSum [sha256.Size]byte        // of AdminToken
+	adminSum [sha256.Size]byte        // SHA-256 of AdminToken
 	cache    atomic.Pointer[sync.Map] // [32]byte → *cachedToken
-	size     atomic.Int64             // of the cache
+	size     atomic.Int64             // the number of tokens in cache
 	guesses  *Guesses
 }
 
@@ -75,32 +75,32 @@ func NewAuth(d AuthDeps) *Auth {
 	return a
 }
 
-// Guesses returns the limiter of wrong credentials, for surfaces with other credentials.
+// Guesses returns the limiter of wrong credentials, for surfaces with their own authentication.
 func (a *Auth) Guesses() *Guesses { return a.guesses }
 
-// Changed removes the tokens from the cache that were changed or revoked. stored has the tokens of
-// the store, read after the change. The other tokens stay in the cache, so that their senders are
-// accepted if the store fails soon after the change.
+// Changed removes changed and revoked tokens from the cache. stored lists the tokens of the store
+// after the change. Unchanged tokens stay in the cache, so that their senders are accepted if the
+// store fails soon after the change.
 func (a *Auth) Changed(stored []account.Token) {
 	byHash, bySource := make(map[string]account.Token, len(stored)), make(map[string]account.Token)
 	for _, t := range stored {
 		byHash[t.Hash] = t
 		source := t.Source
-		if _, several := bySource[source]; several {
+		if _, duplicate := bySource[source]; duplicate {
 			t = account.Token{} // differs from every cached token, so that the source is looked up again
 		}
 		bySource[source] = t
 	}
-	old, cache, now := a.cache.Load(), new(sync.Map), a.Now()
-	keep := func() (added int64) {
-		old.Range(func(sum, value any) bool {
-			m := value.(*cachedToken)
-			current := byHash[m.token.Hash]
-			if m.bySource {
-				current = bySource[m.token.Source]
+	oldCache, cache, now := a.cache.Load(), new(sync.Map), a.Now()
+	copyUnchanged := func() (added int64) {
+		oldCache.Range(func(sum, value any) bool {
+			cached := value.(*cachedToken)
+			current := byHash[cached.token.Hash]
+			if cached.bySource {
+				current = bySource[cached.token.Source]
 			}
-			if reflect.DeepEqual(current, m.token) {
-				if _, found := cache.LoadOrStore(sum, &cachedToken{token: m.token, bySource: m.bySource, loadedAt: now}); !found {
+			if reflect.DeepEqual(current, cached.token) {
+				if _, found := cache.LoadOrStore(sum, &cachedToken{token: cached.token, bySource: cached.bySource, loadedAt: now}); !found {
 					added++
 				}
 			}
@@ -108,16 +108,16 @@ func (a *Auth) Changed(stored []account.Token) {
 		})
 		return added
 	}
-	size := keep()
+	size := copyUnchanged()
 	a.cache.Store(cache)
 	a.size.Store(size)
-	a.size.Add(keep()) // keeps the tokens that lookups cached meanwhile; later lookups use the new map
+	a.size.Add(copyUnchanged()) // includes tokens that lookups have added to the old map since
 }
 
 // Style defines how a surface reads credentials and refuses requests.
 type Style struct {
 	Kind Kind
-	// Credential returns the text of the token of a request; "" if there is none.
+	// Credential returns the text of the token of a request, or "".
 	Credential func(c *fiber.Ctx) string
 	// Unauthenticated and Forbidden answer refused requests.
 	Unauthenticated, Forbidden fiber.Handler
@@ -125,8 +125,9 @@ type Style struct {
 
 type principalKey struct{}
 
-// Require passes requests whose token has the scope. If the style has the kind API, it also passes
-// users and the admin token that act as the account in X-Account.
+// Require returns a handler that passes requests with a token that has the scope. If the kind of
+// the style is API, the handler also passes requests of users and of the admin token that act as
+// the account in X-Account.
 func (a *Auth) Require(scope account.Scope, s Style) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		text := s.Credential(c)
@@ -136,13 +137,13 @@ func (a *Auth) Require(scope account.Scope, s Style) fiber.Handler {
 		if text == "" {
 			return s.Unauthenticated(c)
 		}
-		t := byTokenText(text)
-		attempt := attemptOf(c, "", t.sum)
+		cred := byTokenText(text)
+		attempt := attemptOf(c, "", cred.sum)
 		if wait := a.guesses.Wait(attempt); wait > 0 {
 			return tooMany(c, wait)
 		}
 		unsure := a.guesses.Unsure()
-		token, err := a.token(c.UserContext(), t)
+		token, err := a.token(c.UserContext(), cred)
 		a.recordAttempt(attempt, err)
 		if err == nil && s.Kind == API {
 			if matches, err := a.accountMatches(c, token.Account); err != nil {
@@ -151,11 +152,11 @@ func (a *Auth) Require(scope account.Scope, s Style) fiber.Handler {
 				return s.Forbidden(c)
 			}
 		}
-		return admit(c, scope, s.orUnsure(unsure), token, err)
+		return admit(c, scope, s.withUnsure(unsure), token, err)
 	}
 }
 
-// recordAttempt records whether a credential was right.
+// recordAttempt counts an attempt as right if err is nil, and as wrong if its kind is NotFound.
 func (a *Auth) recordAttempt(attempt Attempt, err error) {
 	switch {
 	case err == nil:
@@ -165,16 +166,16 @@ func (a *Auth) recordAttempt(attempt Attempt, err error) {
 	}
 }
 
-// orUnsure returns the style. If unsure, the result of Guesses.Unsure, is not nil, the style
-// answers wrong credentials with it.
-func (s Style) orUnsure(unsure error) Style {
+// withUnsure returns the style. If unsure, the result of Guesses.Unsure, is not nil, the style
+// answers wrong credentials with unsure.
+func (s Style) withUnsure(unsure error) Style {
 	if unsure != nil {
 		s.Unauthenticated = func(*fiber.Ctx) error { return unsure }
 	}
 	return s
 }
 
-// admit passes a request if its token was found and has the scope.
+// admit passes a request if its token was found and has the scope; err is the lookup's error.
 func admit(c *fiber.Ctx, scope account.Scope, s Style, token account.Token, err error) error {
 	switch {
 	case relay.KindOf(err) == relay.KindNotFound:
@@ -206,9 +207,9 @@ func TokenOf(c *fiber.Ctx) account.Token {
 	return t
 }
 
-// credential identifies a token in a request: by its text or its source.
+// credential identifies the token of a request by its text or its source.
 type credential struct {
-	sum    [sha256.Size]byte // the key in the cache
+	sum    [sha256.Size]byte // the key of the cache
 	text   string
 	source string
 }
@@ -224,57 +225,57 @@ func (c credential) find(ctx context.Context, tokens Tokens) (account.Token, err
 	return tokens.Token(ctx, account.HashToken(c.text))
 }
 
-// token returns a token from the cache, else from the store. A cached token older than
-// refreshAfter is used once more, and looked up again in the background, so that a slow store
+// token returns a token from the cache or, if the cache has none, from the store. A cached token
+// older than refreshAfter is returned and looked up again in the background, so that a slow store
 // does not delay known senders.
-func (a *Auth) token(ctx context.Context, t credential) (account.Token, error) {
+func (a *Auth) token(ctx context.Context, cred credential) (account.Token, error) {
 	cache := a.cache.Load()
-	cached, _ := cache.Load(t.sum)
-	m, _ := cached.(*cachedToken)
+	value, _ := cache.Load(cred.sum)
+	cached, _ := value.(*cachedToken)
 	now := a.Now()
-	if m == nil || now.Sub(m.loadedAt) >= maxTokenAge {
-		return a.lookUp(ctx, cache, t)
+	if cached == nil || now.Sub(cached.loadedAt) >= maxTokenAge {
+		return a.lookUp(ctx, cache, cred)
 	}
-	if now.Sub(m.loadedAt) >= refreshAfter && m.refreshing.CompareAndSwap(false, true) {
-		t.text, t.source = strings.Clone(t.text), strings.Clone(t.source) // the request's buffer is reused
+	if now.Sub(cached.loadedAt) >= refreshAfter && cached.refreshing.CompareAndSwap(false, true) {
+		cred.text, cred.source = strings.Clone(cred.text), strings.Clone(cred.source) // the request's buffer is reused
 		go func() {
-			defer m.refreshing.Store(false)
+			defer cached.refreshing.Store(false)
 			_ = relay.Recovered("lookup of a token", func() error {
-				_, err := a.lookUp(context.WithoutCancel(ctx), cache, t)
+				_, err := a.lookUp(context.WithoutCancel(ctx), cache, cred)
 				return err
 			})
 		}()
 	}
-	return m.token, nil
+	return cached.token, nil
 }
 
-// lookUp looks up a token in the store and caches it. If tokens were changed meanwhile, it repeats
-// the lookup.
-func (a *Auth) lookUp(ctx context.Context, cache *sync.Map, t credential) (account.Token, error) {
-	token, err := t.find(ctx, a.Tokens)
+// lookUp looks up a token in the store and caches it. If Changed was called during the lookup,
+// lookUp repeats it.
+func (a *Auth) lookUp(ctx context.Context, cache *sync.Map, cred credential) (account.Token, error) {
+	token, err := cred.find(ctx, a.Tokens)
 	switch {
 	case err == nil:
-		a.cacheToken(cache, t.sum, &cachedToken{token: token, bySource: t.source != "", loadedAt: a.Now()})
+		a.cacheToken(cache, cred.sum, &cachedToken{token: token, bySource: cred.source != "", loadedAt: a.Now()})
 		if current := a.cache.Load(); current != cache {
-			return a.lookUp(ctx, current, t)
+			return a.lookUp(ctx, current, cred)
 		}
 	case relay.KindOf(err) == relay.KindNotFound:
-		if _, existed := cache.LoadAndDelete(t.sum); existed {
+		if _, existed := cache.LoadAndDelete(cred.sum); existed {
 			a.size.Add(-1)
 		}
 	}
 	return token, err
 }
 
-func (a *Auth) cacheToken(cache *sync.Map, sum [sha256.Size]byte, m *cachedToken) {
-	if _, existed := cache.Swap(sum, m); !existed && a.size.Add(1) > maxCachedTokens {
+func (a *Auth) cacheToken(cache *sync.Map, sum [sha256.Size]byte, cached *cachedToken) {
+	if _, existed := cache.Swap(sum, cached); !existed && a.size.Add(1) > maxCachedTokens {
 		a.cache.Store(new(sync.Map))
 		a.size.Store(0)
 	}
 }
 
-// AdmitOperator counts a request as one of the admin API, for surfaces with an authentication of
-// their own.
+// AdmitOperator counts a request as one of the admin API, for surfaces with their own
+// authentication.
 func AdmitOperator(c *fiber.Ctx) {
 	if state := stateOf(c); state != nil {
 		state.enter(Operator)
@@ -293,8 +294,8 @@ func (a *Auth) isAdmin(sum [sha256.Size]byte) bool {
 	return a.AdminToken != "" && subtle.ConstantTimeCompare(sum[:], a.adminSum[:]) == 1
 }
 
-// admin reports whether text is the admin token. If the attempt must wait, admin returns the time
-// to wait instead.
+// admin reports whether text is the admin token. If too many credentials were wrong, admin does
+// not compare text and returns the time after which to try again.
 func (a *Auth) admin(c *fiber.Ctx, text string) (isAdmin bool, wait time.Duration) {
 	if text == "" {
 		return false, 0
@@ -311,7 +312,7 @@ func (a *Auth) admin(c *fiber.Ctx, text string) (isAdmin bool, wait time.Duratio
 	return true, 0
 }
 
-// Bearer returns the token of Authorization: Bearer.
+// Bearer returns the token of the header Authorization: Bearer.
 func Bearer(c *fiber.Ctx) string {
 	scheme, token, ok := strings.Cut(c.Get(fiber.HeaderAuthorization), " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") {
@@ -335,12 +336,12 @@ func BearerOrBare(c *fiber.Ctx) string {
 // XAuthToken returns the token of X-Auth-Token.
 func XAuthToken(c *fiber.Ctx) string { return c.Get("X-Auth-Token") }
 
-// XAuthTokenOrBearer returns the token of X-Auth-Token, or of Authorization: Bearer without that
-// header.
+// XAuthTokenOrBearer returns the token of X-Auth-Token or, if that header is missing, of
+// Authorization: Bearer.
 func XAuthTokenOrBearer(c *fiber.Ctx) string { return cmp.Or(XAuthToken(c), Bearer(c)) }
 
-// AnyCredential returns the token of Authorization, with or without the word Bearer or as the
-// password of Basic, or of X-Auth-Token. Senders support different headers.
+// AnyCredential returns the token of Authorization (with or without the word Bearer, or as the
+// password of Basic) or of X-Auth-Token, because senders support different headers.
 func AnyCredential(c *fiber.Ctx) string {
 	if token := BearerOrBare(c); token != "" {
 		return token
@@ -354,7 +355,7 @@ func AnyCredential(c *fiber.Ctx) string {
 	return XAuthToken(c)
 }
 
-// WebhookStyle returns the style of webhooks, carriers and CDR senders.
+// WebhookStyle returns the style of the surfaces for webhooks, carriers and CDRs.
 func WebhookStyle() Style { return style(Webhooks, AnyCredential, "Forbidden.") }
 
 // APIStyle returns the style of the REST surfaces. credential returns the text of the token of a

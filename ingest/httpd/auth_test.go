@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// guarded is an app with a path for each style, over a store and a clock.
+// guarded is an app with a route for each style, a token store and a clock.
 type guarded struct {
 	*store
 	app  *fiber.App
@@ -23,24 +23,25 @@ type guarded struct {
 }
 
 func newGuarded(admin string) *guarded {
-	g := &guarded{store: newStore(), app: New(Options{Logger: quiet()}), now: time.Unix(1_000_000, 0)}
+	g := &guarded{store: newStore(), app: New(Options{Logger: discardLogger()}), now: time.Unix(1_000_000, 0)}
 	g.auth = NewAuth(AuthDeps{Tokens: g.store, AdminToken: admin, Now: func() time.Time { g.mu.Lock(); defer g.mu.Unlock(); return g.now }})
-	who := func(c *fiber.Ctx) error { return c.SendString(AccountOf(c).String()) }
-	g.app.Get("/hook", g.auth.Require(account.Webhook, WebhookStyle()), who)
-	g.app.Get("/iot", g.auth.Require(account.IoT, APIStyle(BearerOrBare)), who)
-	g.app.Get("/admin", requireAdmin(g.auth), who)
+	sendAccount := func(c *fiber.Ctx) error { return c.SendString(AccountOf(c).String()) }
+	g.app.Get("/hook", g.auth.Require(account.Webhook, WebhookStyle()), sendAccount)
+	g.app.Get("/iot", g.auth.Require(account.IoT, APIStyle(BearerOrBare)), sendAccount)
+	g.app.Get("/admin", requireAdmin(g.auth), sendAccount)
 	return g
 }
 
+// status returns the status and the body of the answer to a GET request.
 func (g *guarded) status(t *testing.T, path string, headers ...string) string {
 	t.Helper()
 	status, body, _ := answertest.Ask(t, g.app, answertest.Request("GET", path, "", headers...))
 	return fmt.Sprint(status, " ", body)
 }
 
-func (g *guarded) pass(d time.Duration) { g.change(func(*store) { g.now = g.now.Add(d) }) }
+func (g *guarded) advance(d time.Duration) { g.change(func(*store) { g.now = g.now.Add(d) }) }
 
-func TestCredentials(t *testing.T) {
+func TestCredentialsOfEachStyle(t *testing.T) {
 	basic := func(s string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(s)) }
 	const (
 		unknown   = `401 {"message":"Unauthenticated."}`
@@ -51,32 +52,32 @@ func TestCredentials(t *testing.T) {
 		name, path, header, value, want string
 	}{
 		{"a webhook with Bearer", "/hook", "Authorization", "Bearer hook", "200 7"},
-		{"a webhook with bearer in lower case and blanks", "/hook", "Authorization", "bearer  hook ", "200 7"},
+		{"a webhook with bearer in lower case and spaces", "/hook", "Authorization", "bearer  hook ", "200 7"},
 		{"a webhook with the bare token", "/hook", "Authorization", "hook", "200 7"},
 		{"a webhook with Basic", "/hook", "Authorization", basic("anyone:hook"), "200 7"},
 		{"a webhook with X-Auth-Token", "/hook", "X-Auth-Token", "hook", "200 7"},
-		{"a webhook with nothing", "/hook", "X-Nothing", "hook", unknown},
+		{"a webhook without a credential", "/hook", "X-Nothing", "hook", unknown},
 		{"a webhook with an unknown token", "/hook", "Authorization", "Bearer hooks", unknown},
 		{"a webhook with Basic and no password", "/hook", "Authorization", basic("hook"), unknown},
-		{"a webhook with Basic that is no base64", "/hook", "Authorization", "Basic !", unknown},
+		{"a webhook with Basic and invalid base64", "/hook", "Authorization", "Basic !", unknown},
 		{"a webhook with Bearer and no token", "/hook", "Authorization", "Bearer", unknown},
 		{"a webhook with another scheme", "/hook", "Authorization", "Token hook", unknown},
-		{"a webhook with a customer's token", "/hook", "Authorization", "Bearer iot", forbidden},
+		{"a webhook with a token for the IoT scope", "/hook", "Authorization", "Bearer iot", forbidden},
 		{"devices with the bare token", "/iot", "Authorization", "iot", "200 8"},
 		{"devices with Bearer", "/iot", "Authorization", "Bearer iot", "200 8"},
 		{"devices with X-Auth-Token", "/iot", "X-Auth-Token", "iot", unknown},
 		{"devices with Basic", "/iot", "Authorization", basic("x:iot"), unknown},
-		{"devices with a webhook's token", "/iot", "Authorization", "hook", denied},
-		{"the administrator", "/admin", "Authorization", "Bearer root", "200 0"},
-		{"the administrator's bare token", "/admin", "Authorization", "root", unknown},
-		{"a customer at the administrator's", "/admin", "Authorization", "Bearer iot", unknown},
-		{"nobody at the administrator's", "/admin", "X-Nothing", "", unknown},
+		{"devices with a token for the webhook scope", "/iot", "Authorization", "hook", denied},
+		{"admin with the admin token", "/admin", "Authorization", "Bearer root", "200 0"},
+		{"admin with the bare token", "/admin", "Authorization", "root", unknown},
+		{"admin with the token of an account", "/admin", "Authorization", "Bearer iot", unknown},
+		{"admin without a credential", "/admin", "X-Nothing", "", unknown},
 	}
 	g := newGuarded("root")
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := g.status(t, tc.path, tc.header, tc.value); got != tc.want {
-				t.Errorf("%s, want %s", got, tc.want)
+				t.Errorf("answer = %s, want %s", got, tc.want)
 			}
 		})
 	}
@@ -86,35 +87,36 @@ func TestWithoutAnAdminTokenAdminAccessIsDisabled(t *testing.T) {
 	g := newGuarded("")
 	for _, value := range []string{"", "Bearer ", "Bearer x"} {
 		if got := g.status(t, "/admin", "Authorization", value); got != `401 {"message":"Unauthenticated."}` {
-			t.Errorf("%q: %s", value, got)
+			t.Errorf("answer to %q = %s, want 401", value, got)
 		}
 	}
 }
 
-func down() error { return relay.Errorf(relay.KindUnavailable, "redis is down") }
+// errDown returns the error of a store that is down.
+func errDown() error { return relay.Errorf(relay.KindUnavailable, "redis is down") }
 
 func TestAKnownTokenWorksWithoutTheStore(t *testing.T) {
 	g := newGuarded("root")
-	hook := func() string { return g.status(t, "/hook", "X-Auth-Token", "hook")[:3] }
-	if got := hook(); got != "200" {
-		t.Fatal(got)
+	hookStatus := func() string { return g.status(t, "/hook", "X-Auth-Token", "hook")[:3] }
+	if got := hookStatus(); got != "200" {
+		t.Fatalf("status = %s, want 200", got)
 	}
-	g.change(func(s *store) { s.down = down() })
+	g.change(func(s *store) { s.err = errDown() })
 	for _, step := range []struct {
-		after time.Duration
+		delay time.Duration
 		want  string
 	}{{0, "200"}, {29 * time.Second, "200"}, {time.Minute, "200"}, {8 * time.Minute, "200"}, {time.Minute, "503"}} {
-		g.pass(step.after)
-		if got := hook(); got != step.want {
-			t.Errorf("%s later: %s, want %s", step.after, got, step.want)
+		g.advance(step.delay)
+		if got := hookStatus(); got != step.want {
+			t.Errorf("status after another %s = %s, want %s", step.delay, got, step.want)
 		}
 	}
 	if got := g.status(t, "/iot", "Authorization", "iot")[:3]; got != "503" {
-		t.Errorf("one that is not known: %s", got)
+		t.Errorf("status of an unknown token = %s, want 503", got)
 	}
-	g.change(func(s *store) { s.down = nil })
-	if got := hook(); got != "200" {
-		t.Errorf("afterwards: %s", got)
+	g.change(func(s *store) { s.err = nil })
+	if got := hookStatus(); got != "200" {
+		t.Errorf("status after the outage = %s, want 200", got)
 	}
 }
 
@@ -122,66 +124,64 @@ func TestAFreshTokenIsNotLookedUpAgain(t *testing.T) {
 	g := newGuarded("root")
 	for range 5 {
 		g.status(t, "/hook", "X-Auth-Token", "hook")
-		g.pass(5 * time.Second)
+		g.advance(5 * time.Second)
 	}
-	if g.asked != 1 {
-		t.Errorf("asked %d times", g.asked)
-	}
+	relaytest.Equal(t, "the number of lookups", g.lookups, 1)
 }
 
 func TestARevokedTokenIsRefused(t *testing.T) {
 	revoke := func(g *guarded) { g.change(func(s *store) { delete(s.tokens, "hook") }) }
-	t.Run("at once when the revocation is heard of", func(t *testing.T) {
+	t.Run("immediately after a call of Changed", func(t *testing.T) {
 		g := newGuarded("root")
 		g.status(t, "/hook", "X-Auth-Token", "hook")
 		revoke(g)
 		g.auth.Changed(g.stored())
 		if got := g.status(t, "/hook", "X-Auth-Token", "hook")[:3]; got != "401" {
-			t.Error(got)
+			t.Errorf("status = %s, want 401", got)
 		}
 	})
-	t.Run("soon when it is not", func(t *testing.T) {
+	t.Run("after refreshAfter without a call of Changed", func(t *testing.T) {
 		g := newGuarded("root")
 		g.status(t, "/hook", "X-Auth-Token", "hook")
 		revoke(g)
-		g.pass(refreshAfter)
+		g.advance(refreshAfter)
 		relaytest.Eventually(t, "the token is refused", func() (any, bool) {
 			status := g.status(t, "/hook", "X-Auth-Token", "hook")
 			return status, status[:3] == "401"
 		})
 	})
-	t.Run("although it was being asked for meanwhile", func(t *testing.T) {
+	t.Run("during a lookup", func(t *testing.T) {
 		g := newGuarded("root")
-		hang := make(chan struct{})
-		g.change(func(s *store) { s.hang = hang })
-		first := make(chan string)
-		go func() { first <- g.status(t, "/hook", "X-Auth-Token", "hook") }()
-		relaytest.Eventually(t, "the store is asked once", func() (any, bool) { g.mu.Lock(); defer g.mu.Unlock(); return g.asked, g.asked == 1 })
+		release := make(chan struct{})
+		g.change(func(s *store) { s.block = release })
+		status := make(chan string)
+		go func() { status <- g.status(t, "/hook", "X-Auth-Token", "hook") }()
+		relaytest.Eventually(t, "the lookup has started", func() (any, bool) { g.mu.Lock(); defer g.mu.Unlock(); return g.lookups, g.lookups == 1 })
 		revoke(g)
-		g.change(func(s *store) { s.hang = nil })
+		g.change(func(s *store) { s.block = nil })
 		g.auth.Changed(g.stored())
-		close(hang)
-		<-first
+		close(release)
+		<-status
 		if got := g.status(t, "/hook", "X-Auth-Token", "hook")[:3]; got != "401" {
-			t.Errorf("what was asked before the revocation is remembered: %s", got)
+			t.Errorf("status after a lookup from before the revocation = %s, want 401", got)
 		}
 	})
 }
 
-// stored lists the tokens of the store, each with the hash of its text.
-func (g *guarded) stored() (all []account.Token) {
+// stored returns the tokens of the store with the hashes of their texts.
+func (g *guarded) stored() (tokens []account.Token) {
 	g.change(func(s *store) {
 		for text, t := range s.tokens {
 			t.Hash = account.HashToken(text)
 			s.tokens[text] = t
-			all = append(all, t)
+			tokens = append(tokens, t)
 		}
 	})
-	return all
+	return tokens
 }
 
-func TestAKnownTokenWorksWithoutTheStoreAfterAnotherHasChanged(t *testing.T) {
-	ask := func(g *guarded) string { return g.status(t, "/hook", "X-Auth-Token", "hook")[:3] }
+func TestChangedKeepsUnchangedTokensInTheCache(t *testing.T) {
+	hookStatus := func(g *guarded) string { return g.status(t, "/hook", "X-Auth-Token", "hook")[:3] }
 	for _, tc := range []struct {
 		name   string
 		change func(*store)
@@ -189,7 +189,7 @@ func TestAKnownTokenWorksWithoutTheStoreAfterAnotherHasChanged(t *testing.T) {
 	}{
 		{"another token is added", func(s *store) { s.tokens["new"] = account.Token{Account: 9} }, "200"},
 		{"another token is revoked", func(s *store) { delete(s.tokens, "iot") }, "200"},
-		{"nothing has changed", func(*store) {}, "200"},
+		{"no token has changed", func(*store) {}, "200"},
 		{"the token is revoked", func(s *store) { delete(s.tokens, "hook") }, "503"},
 		{"the token has other scopes", func(s *store) {
 			hook := s.tokens["hook"]
@@ -200,19 +200,19 @@ func TestAKnownTokenWorksWithoutTheStoreAfterAnotherHasChanged(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			g := newGuarded("root")
 			g.stored()
-			relaytest.Equal(t, "the answer before", ask(g), "200")
+			relaytest.Equal(t, "the status before the change", hookStatus(g), "200")
 			g.change(tc.change)
 			g.auth.Changed(g.stored())
-			g.change(func(s *store) { s.down = down() })
-			relaytest.Equal(t, "the answer while the store is down", ask(g), tc.want)
-			g.pass(maxTokenAge)
-			relaytest.Equal(t, "the answer after ten minutes", ask(g), "503")
+			g.change(func(s *store) { s.err = errDown() })
+			relaytest.Equal(t, "the status while the store is down", hookStatus(g), tc.want)
+			g.advance(maxTokenAge)
+			relaytest.Equal(t, "the status after maxTokenAge", hookStatus(g), "503")
 		})
 	}
 }
 
-// A sender whose only lookup was under way when tokens changed is known, too: the lookup is
-// repeated. If its token was revoked, the repetition finds that.
+// After a change of tokens a lookup in progress is repeated, so that its token is cached, or is
+// refused if it was revoked.
 func TestALookupDuringAChangeIsRepeated(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*store)
@@ -223,64 +223,64 @@ func TestALookupDuringAChangeIsRepeated(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGuarded("root")
-			hang := make(chan struct{})
-			g.change(func(s *store) { s.hang = hang })
-			answer := make(chan string)
-			go func() { answer <- g.status(t, "/hook", "X-Auth-Token", "hook")[:3] }()
-			relaytest.Eventually(t, "the lookup is under way", func() (any, bool) { g.mu.Lock(); defer g.mu.Unlock(); return g.asked, g.asked == 1 })
+			release := make(chan struct{})
+			g.change(func(s *store) { s.block = release })
+			status := make(chan string)
+			go func() { status <- g.status(t, "/hook", "X-Auth-Token", "hook")[:3] }()
+			relaytest.Eventually(t, "the lookup has started", func() (any, bool) { g.mu.Lock(); defer g.mu.Unlock(); return g.lookups, g.lookups == 1 })
 			g.change(tc.change)
 			g.auth.Changed(g.stored())
-			g.change(func(s *store) { s.hang = nil })
-			close(hang)
-			relaytest.Equal(t, "the answer", <-answer, tc.want)
-			g.change(func(s *store) { s.down = down() })
+			g.change(func(s *store) { s.block = nil })
+			close(release)
+			relaytest.Equal(t, "the status", <-status, tc.want)
+			g.change(func(s *store) { s.err = errDown() })
 			if tc.want == "200" {
-				relaytest.Equal(t, "the answer while the store is down", g.status(t, "/hook", "X-Auth-Token", "hook")[:3], "200")
+				relaytest.Equal(t, "the status while the store is down", g.status(t, "/hook", "X-Auth-Token", "hook")[:3], "200")
 			}
 		})
 	}
 }
 
-func TestAStoreThatHangsDelaysNoKnownSender(t *testing.T) {
+func TestASlowStoreDoesNotDelayKnownSenders(t *testing.T) {
 	g := newGuarded("root")
 	g.status(t, "/hook", "X-Auth-Token", "hook")
-	hang := make(chan struct{})
-	g.change(func(s *store) { s.hang = hang })
-	g.pass(time.Minute)
+	release := make(chan struct{})
+	g.change(func(s *store) { s.block = release })
+	g.advance(time.Minute)
 	for range 3 {
 		if got := g.status(t, "/hook", "X-Auth-Token", "hook"); got != "200 7" {
-			t.Error(got)
+			t.Errorf("answer = %s, want 200 7", got)
 		}
 	}
-	relaytest.Eventually(t, "the store is asked again", func() (any, bool) { g.mu.Lock(); defer g.mu.Unlock(); return g.asked, g.asked == 2 })
-	close(hang)
+	relaytest.Eventually(t, "the token is looked up again", func() (any, bool) { g.mu.Lock(); defer g.mu.Unlock(); return g.lookups, g.lookups == 2 })
+	close(release)
 }
 
-// The lookup has a goroutine of its own, whose panic would end the process.
-func TestAPanicInTheBackgroundLookupOfATokenEndsNothing(t *testing.T) {
+// The background lookup has its own goroutine, in which a panic would end the process.
+func TestAPanicInABackgroundLookupIsRecovered(t *testing.T) {
 	g := newGuarded("root")
 	g.status(t, "/hook", "X-Auth-Token", "hook")
 	g.change(func(s *store) { s.panics = true })
-	g.pass(time.Minute)
-	relaytest.Equal(t, "the answer while it is looked up", g.status(t, "/hook", "X-Auth-Token", "hook"), "200 7")
-	relaytest.Eventually(t, "the next request looks it up again", func() (any, bool) {
+	g.advance(time.Minute)
+	relaytest.Equal(t, "the answer during the lookup", g.status(t, "/hook", "X-Auth-Token", "hook"), "200 7")
+	relaytest.Eventually(t, "the token is looked up again", func() (any, bool) {
 		g.status(t, "/hook", "X-Auth-Token", "hook")
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		return g.asked, g.asked > 2
+		return g.lookups, g.lookups > 2
 	})
 }
 
-func TestMemoryIsBounded(t *testing.T) {
+func TestTheTokenCacheIsBounded(t *testing.T) {
 	g := newGuarded("root")
-	known := g.auth.cache.Load()
+	oldCache := g.auth.cache.Load()
 	for i := range maxCachedTokens + 1 {
-		g.auth.cacheToken(known, [32]byte{byte(i), byte(i >> 8), byte(i >> 16)}, &cachedToken{})
+		g.auth.cacheToken(oldCache, [32]byte{byte(i), byte(i >> 8), byte(i >> 16)}, &cachedToken{})
 	}
-	if g.auth.cache.Load() == known {
+	if g.auth.cache.Load() == oldCache {
 		t.Error("the full cache is still in use")
 	}
 	if n := g.auth.size.Load(); n > 1 {
-		t.Errorf("%d tokens are cached, want 1 at most", n)
+		t.Errorf("cached tokens = %d, want at most 1", n)
 	}
 }

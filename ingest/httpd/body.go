@@ -18,10 +18,10 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// ErrBodyTooLarge means that a body is over the limit, compressed or not.
+// ErrBodyTooLarge means that a body exceeds the limit before or after decompression.
 var ErrBodyTooLarge = fiber.NewError(fiber.StatusRequestEntityTooLarge, "Request Entity Too Large")
 
-// Errors of bodies that do not arrive or are malformed.
+// Errors for bodies that do not arrive completely or are malformed.
 var (
 	errBodySlow = fiber.NewError(fiber.StatusRequestTimeout, "Request Timeout")
 	errBodyCut  = fiber.NewError(fiber.StatusBadRequest, "The body is not complete.")
@@ -36,14 +36,14 @@ const (
 	minBuffer = 16 << 10
 )
 
-// budget is a limit for the memory of several requests, in bytes.
+// budget limits the memory of several requests, in bytes.
 type budget struct {
 	limit    int64
 	reserved atomic.Int64
 }
 
-// take reserves n bytes and reports whether they were available.
-func (b *budget) take(n int) bool {
+// reserve reserves n bytes and reports whether they were available.
+func (b *budget) reserve(n int) bool {
 	if b.reserved.Add(int64(n)) <= b.limit {
 		return true
 	}
@@ -53,24 +53,24 @@ func (b *budget) take(n int) bool {
 
 type stateKey struct{}
 
-// requestState is the state of a request.
+// requestState is the state that the server keeps for a request.
 type requestState struct {
 	limits  *Limits
 	began   time.Time
 	proxies []netip.Prefix // the trusted proxies
 	ctx     *requestContext
-	timeout time.Duration // the longest time for the request after its body has arrived
-	// releaseExtra releases the slot of a search or an export; nil without one.
+	timeout time.Duration // the time limit of the request after its body has arrived
+	// releaseExtra releases the slot of a search or an export; nil if the request has none.
 	releaseExtra func()
 	// streamed means that the answer is written after the handlers have returned.
 	streamed bool
 	// method and route are set at the end of the request.
 	method, route string
-	// kind and account are set by authentication; before, kind is Webhooks.
+	// kind and account are set by authentication; until then, kind is Webhooks.
 	kind     Kind
 	account  relay.AccountID
 	admitted bool // the request has a slot
-	// The bytes that are reserved for the body, before and after authentication.
+	// The numbers of bytes reserved for the body before and after authentication.
 	unauthenticated, authenticated int
 }
 
@@ -92,7 +92,7 @@ func (r *requestState) setDeadline(d time.Duration) {
 	r.ctx.extend(d)
 }
 
-// end ends the context of the request and releases its slot of a search or an export.
+// end ends the context of the request and releases the slot of a search or an export.
 func (r *requestState) end() {
 	r.ctx.end()
 	if r.releaseExtra != nil {
@@ -100,6 +100,7 @@ func (r *requestState) end() {
 	}
 }
 
+// release releases the slot and memory of a request whose handlers have returned.
 func (r *requestState) release() {
 	r.releaseSlot()
 	if !r.streamed {
@@ -111,13 +112,13 @@ func (r *requestState) release() {
 	}
 }
 
-// take reserves n bytes for the body of the request. The error is ErrOverloaded.
-func (r *requestState) take(c *fiber.Ctx, n int) error {
+// reserve reserves n bytes for the body of the request. The error is ErrOverloaded.
+func (r *requestState) reserve(c *fiber.Ctx, n int) error {
 	if r == nil {
 		return nil // the app was not created by New
 	}
 	if !authenticated(c) {
-		if !r.limits.unauthenticated.take(n) {
+		if !r.limits.unauthenticated.reserve(n) {
 			r.limits.refusedUnauthenticated.Add(1)
 			return r.refuse(c, "unauthenticated", byBytes)
 		}
@@ -131,8 +132,8 @@ func (r *requestState) take(c *fiber.Ctx, n int) error {
 	return nil
 }
 
-// whileReceiving calls read, which waits for the rest of the body. Meanwhile the request has no
-// slot, so that other requests need not wait for a slow client.
+// whileReceiving calls read, which waits for the remaining body. During the call the request has
+// no slot, so that other requests do not wait for a slow client.
 func (r *requestState) whileReceiving(c *fiber.Ctx, read func() ([]byte, error)) ([]byte, error) {
 	link, _ := c.Context().Conn().(*conn)
 	if r == nil || link == nil || link.arrived() {
@@ -141,7 +142,7 @@ func (r *requestState) whileReceiving(c *fiber.Ctx, read func() ([]byte, error))
 	hadSlot := r.admitted
 	r.releaseSlot()
 	link.wait()
-	r.ctx.timer.Stop() // the body has a time limit of its own
+	r.ctx.timer.Stop() // the body has its own time limit
 	b, err := read()
 	link.resume()
 	r.ctx.extend(r.timeout)
@@ -151,8 +152,8 @@ func (r *requestState) whileReceiving(c *fiber.Ctx, read func() ([]byte, error))
 	return b, err
 }
 
-// Body returns the body of a request, decompressed, with at most limit bytes. It is valid until
-// the handler returns.
+// Body returns the decompressed body of a request, up to limit bytes. The body is valid until the
+// handler returns.
 func Body(c *fiber.Ctx, limit int) ([]byte, error) {
 	raw, err := RawBody(c, limit)
 	if err != nil {
@@ -186,8 +187,8 @@ func Body(c *fiber.Ctx, limit int) ([]byte, error) {
 	return b, err
 }
 
-// RawBody returns the body of a request as it was sent, with at most limit bytes. It is valid until
-// the handler returns. A body that no handler reads takes no memory.
+// RawBody returns the body of a request as it was sent, up to limit bytes. The body is valid until
+// the handler returns. A body takes memory only if a handler reads it.
 func RawBody(c *fiber.Ctx, limit int) ([]byte, error) {
 	req := c.Request()
 	size := req.Header.ContentLength() // negative for a chunked body, or none
@@ -213,18 +214,18 @@ func RawBody(c *fiber.Ctx, limit int) ([]byte, error) {
 	if errors.Is(err, ErrBodyTooLarge) || relay.KindOf(err) == relay.KindUnavailable {
 		return nil, err
 	}
-	if err != nil { // the error of the library quotes the request
+	if err != nil { // omits the library's error, which quotes the request
 		return nil, errBodyCut
 	}
 	if ok && !link.arrived() {
-		return nil, errBodyCut // the library accepts chunks that other parsers read in another way
+		return nil, errBodyCut // the library accepts chunks that other parsers read differently
 	}
 	req.SetBodyRaw(b)
 	return b, nil
 }
 
-// NoBody refuses requests with a body. It comes before handlers of other libraries, which would
-// read a body of any size.
+// NoBody refuses requests with a body. It precedes handlers of other libraries, which would read
+// a body of any size.
 func NoBody(c *fiber.Ctx) error {
 	if _, err := RawBody(c, 0); err != nil {
 		return err
@@ -242,7 +243,7 @@ func fill(c *fiber.Ctx, r io.Reader, size, limit int) ([]byte, error) {
 			if size >= 0 {
 				larger = min(larger, size)
 			}
-			if err := stateOf(c).take(c, larger-cap(b)); err != nil {
+			if err := stateOf(c).reserve(c, larger-cap(b)); err != nil {
 				return nil, err
 			}
 			b = append(make([]byte, 0, larger), b...)
@@ -268,15 +269,15 @@ type timedBody struct {
 	conn  net.Conn
 	body  io.Reader
 	began time.Time
-	read  int // bytes
+	read  int // bytes received
 }
 
-func (r *timedBody) Read(b []byte) (int, error) {
-	due := r.began.Add(bodyGrace + time.Duration(r.read)*time.Second/bodyRate)
-	if err := r.conn.SetReadDeadline(due); err != nil {
+func (t *timedBody) Read(b []byte) (int, error) {
+	due := t.began.Add(bodyGrace + time.Duration(t.read)*time.Second/bodyRate)
+	if err := t.conn.SetReadDeadline(due); err != nil {
 		return 0, err
 	}
-	n, err := r.body.Read(b)
-	r.read += n
+	n, err := t.body.Read(b)
+	t.read += n
 	return n, err
 }

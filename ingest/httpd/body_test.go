@@ -24,10 +24,10 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func packed(t *testing.T, text string, pack func(io.Writer) (io.WriteCloser, error)) string {
+func compress(t *testing.T, text string, newWriter func(io.Writer) (io.WriteCloser, error)) string {
 	t.Helper()
 	var b bytes.Buffer
-	w, err := pack(&b)
+	w, err := newWriter(&b)
 	relaytest.NoError(t, err)
 	if _, err := io.WriteString(w, text); err != nil {
 		t.Fatal(err)
@@ -36,13 +36,13 @@ func packed(t *testing.T, text string, pack func(io.Writer) (io.WriteCloser, err
 	return b.String()
 }
 
-func gzipped(w io.Writer) (io.WriteCloser, error)  { return gzip.NewWriter(w), nil }
-func zlibbed(w io.Writer) (io.WriteCloser, error)  { return zlib.NewWriter(w), nil }
-func deflated(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, 9) }
+func gzipWriter(w io.Writer) (io.WriteCloser, error)  { return gzip.NewWriter(w), nil }
+func zlibWriter(w io.Writer) (io.WriteCloser, error)  { return zlib.NewWriter(w), nil }
+func flateWriter(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, 9) }
 
-func TestBody(t *testing.T) {
+func TestBodyDecompressesUpToTheLimit(t *testing.T) {
 	const limit = 1000
-	app := New(Options{Logger: quiet(), BodyLimit: 100_000})
+	app := New(Options{Logger: discardLogger(), BodyLimit: 100_000})
 	app.Post("/", func(c *fiber.Ctx) error {
 		b, err := Body(c, limit)
 		if err != nil {
@@ -50,26 +50,26 @@ func TestBody(t *testing.T) {
 		}
 		return c.SendString(strconv.Itoa(len(b)))
 	})
-	whole, over := strings.Repeat("x", limit), strings.Repeat("x", limit+1)
-	bomb := packed(t, strings.Repeat("\x00", 50<<20), gzipped)
+	full, tooLong := strings.Repeat("x", limit), strings.Repeat("x", limit+1)
+	bomb := compress(t, strings.Repeat("\x00", 50<<20), gzipWriter)
 	cases := []struct {
 		name, encoding, body string
 		status               int
 		want                 string
 	}{
-		{"as it is", "", whole, 200, "1000"},
-		{"as it is, named so", "Identity", whole, 200, "1000"},
-		{"as it is and a byte too long", "", over, 413, "Request Entity Too Large"},
-		{"gzip", "GZIP", packed(t, whole, gzipped), 200, "1000"},
-		{"gzip that grows a byte too long", "gzip", packed(t, over, gzipped), 413, "Request Entity Too Large"},
-		{"a bomb", "gzip", bomb, 413, "Request Entity Too Large"},
-		{"deflate in zlib", "deflate", packed(t, whole, zlibbed), 200, "1000"},
-		{"deflate without", "deflate", packed(t, whole, deflated), 200, "1000"},
-		{"deflate a byte too long", "deflate", packed(t, over, zlibbed), 413, "Request Entity Too Large"},
-		{"gzip cut short", "gzip", packed(t, whole, gzipped)[:20], 400, "not what Content-Encoding says"},
-		{"no gzip", "gzip", "{}", 400, "not what Content-Encoding says"},
-		{"no deflate", "deflate", "\xff\xff", 400, "not what Content-Encoding says"},
-		{"nothing as gzip", "gzip", "", 400, "not what Content-Encoding says"},
+		{"no encoding", "", full, 200, "1000"},
+		{"identity", "Identity", full, 200, "1000"},
+		{"a byte above the limit", "", tooLong, 413, "Request Entity Too Large"},
+		{"gzip", "GZIP", compress(t, full, gzipWriter), 200, "1000"},
+		{"gzip, a byte above the limit", "gzip", compress(t, tooLong, gzipWriter), 413, "Request Entity Too Large"},
+		{"a gzip bomb", "gzip", bomb, 413, "Request Entity Too Large"},
+		{"deflate in the zlib format", "deflate", compress(t, full, zlibWriter), 200, "1000"},
+		{"deflate without the zlib format", "deflate", compress(t, full, flateWriter), 200, "1000"},
+		{"deflate, a byte above the limit", "deflate", compress(t, tooLong, zlibWriter), 413, "Request Entity Too Large"},
+		{"truncated gzip", "gzip", compress(t, full, gzipWriter)[:20], 400, "not what Content-Encoding says"},
+		{"invalid gzip", "gzip", "{}", 400, "not what Content-Encoding says"},
+		{"invalid deflate", "deflate", "\xff\xff", 400, "not what Content-Encoding says"},
+		{"an empty body as gzip", "gzip", "", 400, "not what Content-Encoding says"},
 		{"an unknown encoding", "br", "x", 415, "Content-Encoding br is not supported."},
 		{"two encodings", "gzip, gzip", "x", 415, "Content-Encoding gzip, gzip is not supported."},
 	}
@@ -86,10 +86,11 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// held is an app whose handler reads a body, says so, and waits.
-func held(t *testing.T, o Options) (addr string, read chan error, end chan struct{}) {
+// serveHeld serves an app with a handler that reads a body, sends the error to read, and waits for
+// end.
+func serveHeld(t *testing.T, o Options) (addr string, read chan error, end chan struct{}) {
 	t.Helper()
-	o.Logger = quiet()
+	o.Logger = discardLogger()
 	app := New(o)
 	read, end = make(chan error, 100), make(chan struct{})
 	app.Post("/", func(c *fiber.Ctx) error {
@@ -101,12 +102,12 @@ func held(t *testing.T, o Options) (addr string, read chan error, end chan struc
 	return serve(t, app), read, end
 }
 
-func TestAnAnnouncedLengthTakesNoMemory(t *testing.T) {
+func TestMemoryGrowsWithReceivedBytes(t *testing.T) {
 	const connections, announced = 50, 8_000_000
-	app := New(Options{Logger: quiet()})
-	came := make(chan struct{}, connections)
+	app := New(Options{Logger: discardLogger()})
+	started := make(chan struct{}, connections)
 	app.Post("/", func(c *fiber.Ctx) error {
-		came <- struct{}{}
+		started <- struct{}{}
 		_, err := Body(c, announced)
 		return err
 	})
@@ -116,18 +117,17 @@ func TestAnAnnouncedLengthTakesNoMemory(t *testing.T) {
 	for range connections {
 		conn := dial(t, addr)
 		write(t, conn, fmt.Sprintf("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\nx", announced))
-		<-came
+		<-started
 	}
 	runtime.ReadMemStats(&after)
-	if grown := after.TotalAlloc - before.TotalAlloc; grown > connections*100<<10 {
-		t.Errorf("%d bytes for %d bodies of which one byte each came", grown, connections)
+	if n := after.TotalAlloc - before.TotalAlloc; n > connections*100<<10 {
+		t.Errorf("allocated bytes for %d bodies of one received byte = %d, want at most 100 KiB each", connections, n)
 	}
 }
 
-// A refusal does not wait for the body, and the connection ends: what follows
-// would be read as a request.
+// The connection is closed after a refusal, because the body would be read as a request.
 func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
-	app := New(Options{Logger: quiet()})
+	app := New(Options{Logger: discardLogger()})
 	app.Post("/", func(c *fiber.Ctx) error { return Message(c, 401, "Unauthenticated.") })
 	app.Use(NotFound)
 	addr := serve(t, app)
@@ -136,12 +136,12 @@ func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
 		{"chunks", "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n7a1200\r\nx", "401"},
 		{"another path", "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 8000000\r\n\r\nx", "404"},
 		{"an unknown method", "BREW / HTTP/1.1\r\nHost: h\r\nContent-Length: 8000000\r\n\r\nx", "400"},
-		{"more than any body may have", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9000000\r\n\r\nx", "413"},
+		{"a body above the limit of the app", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9000000\r\n\r\nx", "413"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			conn := dial(t, addr)
 			write(t, conn, tc.request)
-			answers := all(t, conn)
+			answers := readAll(t, conn)
 			answertest.Begins(t, "the answer", answers, "HTTP/1.1 "+tc.want)
 			relaytest.Equal(t, "the number of answers", strings.Count(answers, "HTTP/1.1"), 1)
 			answertest.Contains(t, "the answer", answers, "Connection: close")
@@ -149,15 +149,15 @@ func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
 	}
 }
 
-// A connection goes on after a refusal if the body is there already.
-func TestAShortUnreadBodyIsDiscarded(t *testing.T) {
-	app := New(Options{Logger: quiet()})
+// If the body has arrived, the connection stays open after a refusal.
+func TestAnUnreadBodyThatHasArrivedIsDiscarded(t *testing.T) {
+	app := New(Options{Logger: discardLogger()})
 	app.Post("/", func(c *fiber.Ctx) error { return Message(c, 401, "Unauthenticated.") })
 	conn := dial(t, serve(t, app))
-	in := bufio.NewReader(conn)
+	r := bufio.NewReader(conn)
 	for range 3 {
 		write(t, conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 32\r\n\r\nGET /admin HTTP/1.1\r\nHost: h\r\n\r\n")
-		resp, err := http.ReadResponse(in, nil)
+		resp, err := http.ReadResponse(r, nil)
 		relaytest.NoError(t, err)
 		_, err = io.ReadAll(resp.Body)
 		relaytest.NoError(t, err)
@@ -166,63 +166,63 @@ func TestAShortUnreadBodyIsDiscarded(t *testing.T) {
 	}
 }
 
-func TestBodiesShareABudget(t *testing.T) {
-	addr, read, end := held(t, Options{Limits: NewLimits(LimitOptions{Unauthenticated: 50_000, Logger: quiet()})})
+func TestUnauthenticatedBodiesShareABudget(t *testing.T) {
+	addr, read, end := serveHeld(t, Options{Limits: NewLimits(LimitOptions{Unauthenticated: 50_000, Logger: discardLogger()})})
 	post := "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 40000\r\n\r\n" + strings.Repeat("x", 40_000)
-	first := dial(t, addr)
-	write(t, first, post)
+	firstConn := dial(t, addr)
+	write(t, firstConn, post)
 	relaytest.NoError(t, <-read)
-	second := dial(t, addr)
-	write(t, second, post)
+	secondConn := dial(t, addr)
+	write(t, secondConn, post)
 	if err := <-read; relay.KindOf(err) != relay.KindUnavailable {
-		t.Errorf("the second: %v", err)
+		t.Errorf("error of the second body = %v, want KindUnavailable", err)
 	}
 	close(end)
-	answers := all(t, second)
-	answertest.Begins(t, "the answer to the second", answers, "HTTP/1.1 503")
-	answertest.Contains(t, "the answer to the second", answers, "Retry-After: ")
-	resp, err := http.ReadResponse(bufio.NewReader(first), nil)
+	answers := readAll(t, secondConn)
+	answertest.Begins(t, "the answer to the second body", answers, "HTTP/1.1 503")
+	answertest.Contains(t, "the answer to the second body", answers, "Retry-After: ")
+	resp, err := http.ReadResponse(bufio.NewReader(firstConn), nil)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the status of the first", resp.StatusCode, 200)
-	write(t, first, post)
+	relaytest.Equal(t, "the status for the first body", resp.StatusCode, 200)
+	write(t, firstConn, post)
 	if err := <-read; err != nil {
-		t.Errorf("after the first was answered: %v", err)
+		t.Errorf("error after the first answer = %v, want none", err)
 	}
 }
 
-// script is a connection that says what it is told to, and then that time is up.
+// script is a connection from which pieces are read, and then a deadline error.
 type script struct {
 	net.Conn
-	says []string
-	due  []time.Time // the deadlines that were set
-	got  strings.Builder
+	pieces    []string
+	deadlines []time.Time // arguments of SetReadDeadline
+	written   strings.Builder
 }
 
 func (s *script) Read(b []byte) (int, error) {
-	if len(s.says) == 0 {
+	if len(s.pieces) == 0 {
 		return 0, os.ErrDeadlineExceeded
 	}
-	n := copy(b, s.says[0])
-	s.says = s.says[1:]
+	n := copy(b, s.pieces[0])
+	s.pieces = s.pieces[1:]
 	return n, nil
 }
-func (s *script) Write(b []byte) (int, error)        { return s.got.Write(b) }
-func (s *script) SetReadDeadline(at time.Time) error { s.due = append(s.due, at); return nil }
-func (s *script) SetWriteDeadline(time.Time) error   { return nil }
-func (s *script) Close() error                       { return nil }
-func (s *script) RemoteAddr() net.Addr               { return &net.TCPAddr{} }
-func (s *script) LocalAddr() net.Addr                { return &net.TCPAddr{} }
+func (s *script) Write(b []byte) (int, error)       { return s.written.Write(b) }
+func (s *script) SetReadDeadline(t time.Time) error { s.deadlines = append(s.deadlines, t); return nil }
+func (s *script) SetWriteDeadline(time.Time) error  { return nil }
+func (s *script) Close() error                      { return nil }
+func (s *script) RemoteAddr() net.Addr              { return &net.TCPAddr{} }
+func (s *script) LocalAddr() net.Addr               { return &net.TCPAddr{} }
 
-func TestASlowBodyEndsEarly(t *testing.T) {
-	app := New(Options{Logger: quiet()})
+func TestASlowBodyTimesOut(t *testing.T) {
+	app := New(Options{Logger: discardLogger()})
 	app.Post("/", func(c *fiber.Ctx) error { _, err := Body(c, 1<<20); return err })
 	app.Handler() // builds the routes
-	conn := &script{says: []string{"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 200000\r\n\r\nx", strings.Repeat("x", 16_000)}}
+	conn := &script{pieces: []string{"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 200000\r\n\r\nx", strings.Repeat("x", 16_000)}}
 	relaytest.NoError(t, app.Server().ServeConn(conn))
-	answertest.Begins(t, "the answer", conn.got.String(), "HTTP/1.1 408")
-	answertest.Contains(t, "the answer", conn.got.String(), "Connection: close")
-	if last := time.Until(conn.due[len(conn.due)-1]); last > bodyGrace+time.Second {
-		t.Errorf("the rest may take %s", last)
+	answertest.Begins(t, "the answer", conn.written.String(), "HTTP/1.1 408")
+	answertest.Contains(t, "the answer", conn.written.String(), "Connection: close")
+	if remaining := time.Until(conn.deadlines[len(conn.deadlines)-1]); remaining > bodyGrace+time.Second {
+		t.Errorf("time until the deadline = %s, want at most %s", remaining, bodyGrace+time.Second)
 	}
 	began := time.Now()
 	r := timedBody{conn: conn, body: strings.NewReader(strings.Repeat("x", 200_000)), began: began}
@@ -230,8 +230,8 @@ func TestASlowBodyEndsEarly(t *testing.T) {
 		if _, err := io.ReadFull(&r, make([]byte, bodyRate)); err != nil {
 			t.Fatal(err)
 		}
-		if got := conn.due[len(conn.due)-1].Sub(began); got != want {
-			t.Errorf("after %d bytes %s, want %s", r.read-bodyRate, got, want)
+		if got := conn.deadlines[len(conn.deadlines)-1].Sub(began); got != want {
+			t.Errorf("time limit after %d bytes = %s, want %s", r.read-bodyRate, got, want)
 		}
 	}
 }

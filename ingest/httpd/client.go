@@ -8,9 +8,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// ClientAddr returns the address of the client of a request. For an IPv6 client it returns the
-// address of the network with a prefix of 64 bits. Behind trusted proxies the client is the last
-// address in X-Forwarded-For that does not belong to a trusted proxy.
+// ClientAddr returns the address of the client of a request, for an IPv6 client the address of
+// its /64 network. Behind trusted proxies the client is the last address in X-Forwarded-For that
+// does not belong to a trusted proxy.
 func ClientAddr(c *fiber.Ctx) netip.Addr {
 	addr := clientIP(c)
 	if addr.Is6() {
@@ -33,9 +33,9 @@ func clientIP(c *fiber.Ctx) netip.Addr {
 	return addr
 }
 
-// behindProxies returns the client of a request that came from addr. It trusts X-Forwarded-For as
-// far as trusted proxies have written it: backwards from its end to the first address that does
-// not belong to a trusted proxy.
+// behindProxies returns the client of a request from addr. It trusts the addresses in
+// X-Forwarded-For that trusted proxies have added: from the end back to the first address that
+// does not belong to a trusted proxy.
 func behindProxies(addr netip.Addr, proxies []netip.Prefix, forwarded [][]byte) netip.Addr {
 	if !trusted(proxies, addr) {
 		return addr

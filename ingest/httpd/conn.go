@@ -15,19 +15,19 @@ import (
 )
 
 // errBareLF means that a line of the head of a request ends without a CR.
-var errBareLF = errors.New("httpd: a line of the head ends without a carriage return")
+var errBareLF = errors.New("httpd: head line ends without a carriage return")
 
 // errFraming means that the framing of a chunked body violates RFC 9112.
 var errFraming = errors.New("httpd: invalid framing of a chunked body")
 
 // Listener accepts the connections of an app, up to a limit. It tracks connections that have not
-// sent a byte, which browsers and load balancers open in advance. The server library counts each
-// of them as an active request and would wait for it during a shutdown.
+// sent a byte, which browsers and load balancers open in advance: the server library counts them
+// as active requests, and would wait for them during a shutdown.
 //
-// At the limit, a new connection replaces one that waits for its client: an idle one, or one on
-// which a request arrives slowly. The library would refuse the new connection instead, so that
-// slow clients could keep out all others. If no connection waits, the new one is closed without
-// an answer.
+// At the limit, a new connection replaces a connection that waits for its client because it is
+// idle or receives a request slowly. The library would refuse the new connection instead, so that
+// slow clients could block all other clients. If no connection waits, the new one is closed
+// without an answer.
 //
 // Listener counts and closes TCP connections below TLS, because closing a TLS connection may wait
 // for its client.
@@ -48,14 +48,14 @@ func Listen(l net.Listener, secure *tls.Config, limits *Limits) *Listener {
 	return &Listener{Listener: l, secure: secure, limits: limits, open: make(map[*conn]struct{}), idle: make(map[*conn]struct{})}
 }
 
-// Accept waits for a connection. It never waits for a client.
+// Accept waits for a connection. It does not wait for a TLS handshake.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		raw, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		if c := l.take(raw); c != nil {
+		if c := l.register(raw); c != nil {
 			return c, nil
 		}
 		l.limits.unserved.Add(1)
@@ -64,8 +64,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// take registers a connection. It returns nil at the limit if no connection waits for its client.
-func (l *Listener) take(raw net.Conn) *conn {
+// register adds a connection. It returns nil at the limit if no connection waits for its client.
+func (l *Listener) register(raw net.Conn) *conn {
 	c := &conn{Conn: raw, raw: raw, listener: l}
 	if l.secure != nil {
 		c.Conn = tls.Server(raw, l.secure)
@@ -93,12 +93,11 @@ func (l *Listener) take(raw net.Conn) *conn {
 	return c
 }
 
-// evictionSample is the number of waiting connections that are compared to choose the connection
-// to close.
+// evictionSample is the number of waiting connections from which longestWaiting chooses.
 const evictionSample = 16
 
-// longestWaiting returns the connection of a sample that has waited longest for its client; nil if
-// no connection waits.
+// longestWaiting returns the connection in a sample that has waited longest for its client, or nil
+// if no connection waits.
 func (l *Listener) longestWaiting() *conn {
 	var oldest *conn
 	var oldestSince int64
@@ -129,9 +128,9 @@ func (l *Listener) CloseIdle() {
 	}
 }
 
-// Drain refuses new connections and closes each open one after its next response, until none is
-// left or ctx is done. A client with a persistent connection thus learns of the shutdown from a
-// response, and not from a connection that ends while the client sends its next request.
+// Drain refuses new connections and closes each open connection after its next response, until
+// all are closed or ctx is done. A persistent connection thus ends with a response, and not while
+// its client sends a request.
 func (l *Listener) Drain(ctx context.Context) {
 	l.draining.Store(true)
 	_ = l.Close()
@@ -151,7 +150,7 @@ func (l *Listener) Drain(ctx context.Context) {
 	}
 }
 
-// Close refuses new connections. Repeated calls return no error.
+// Close refuses new connections. Repeated calls return nil.
 func (l *Listener) Close() error {
 	if err := l.Listener.Close(); !errors.Is(err, net.ErrClosed) {
 		return err
@@ -159,8 +158,8 @@ func (l *Listener) Close() error {
 	return nil
 }
 
-// began notes that a connection has sent its first byte.
-func (l *Listener) began(c *conn) {
+// setActive records that a connection has sent its first byte.
+func (l *Listener) setActive(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.idle, c)
@@ -175,12 +174,12 @@ func (l *Listener) forget(c *conn) {
 
 // conn is a connection to a client. The server library reads it in one goroutine.
 type conn struct {
-	net.Conn          // over TLS, if the listener has TLS
-	raw      net.Conn // below TLS
+	net.Conn          // the TLS connection, if the listener has TLS
+	raw      net.Conn // the TCP connection
 	listener *Listener
 	active   atomic.Bool
-	// since is the time at which the connection began to wait for its client, in nanoseconds
-	// since 1970; 0 if it does not wait.
+	// since is the time at which the connection began to wait for its client, in Unix ns; 0 if
+	// it does not wait.
 	since   atomic.Int64
 	framing framing
 	bareLF  bool // a line of a head ended without a CR
@@ -196,12 +195,12 @@ func (c *conn) Read(b []byte) (int, error) {
 	switch {
 	case c.bareLF:
 		return 0, errBareLF
-	case c.framing.part == astray:
+	case c.framing.part == invalidFraming:
 		return 0, errFraming
 	}
 	n, err := c.Conn.Read(b)
 	if n > 0 && c.active.CompareAndSwap(false, true) {
-		c.listener.began(c)
+		c.listener.setActive(c)
 	}
 	if offset := c.framing.follow(b[:n]); offset >= 0 {
 		c.bareLF = true
@@ -213,13 +212,13 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// arrived reports whether the present request has arrived completely.
+// arrived reports whether the current request has arrived completely.
 func (c *conn) arrived() bool { return c.framing.complete > c.served }
 
-// wait notes that the connection begins to wait for its client.
+// wait records that the connection waits for its client.
 func (c *conn) wait() { c.since.Store(time.Now().UnixNano()) }
 
-// resume notes that the connection no longer waits for its client.
+// resume records that the connection no longer waits for its client.
 func (c *conn) resume() { c.since.Store(0) }
 
 const (
@@ -228,8 +227,8 @@ const (
 )
 
 // Close closes the connection. Closing a connection with unread bytes would reset it, and a client
-// that is still sending could lose the response, so that Close first discards incoming bytes for
-// up to lingerTime. Meanwhile the connection counts as waiting for its client.
+// that is still sending could lose the response. Close therefore discards incoming bytes for up to
+// lingerTime first. During that time the connection counts as waiting for its client.
 func (c *conn) Close() error {
 	defer c.listener.forget(c)
 	c.wait()
@@ -241,14 +240,14 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// Certificate is the certificate of a TLS listener, which can be replaced while connections are
-// open. It is safe for concurrent use.
+// Certificate is the certificate of a TLS listener. It can be replaced while connections are open,
+// and is safe for concurrent use.
 type Certificate struct {
 	certFile, keyFile string
-	present           atomic.Pointer[tls.Certificate]
+	current           atomic.Pointer[tls.Certificate]
 }
 
-// LoadCertificate reads a certificate with its chain and its key from PEM files.
+// LoadCertificate reads a certificate chain and its key from PEM files.
 func LoadCertificate(certFile, keyFile string) (*Certificate, error) {
 	c := &Certificate{certFile: certFile, keyFile: keyFile}
 	return c, c.Reload()
@@ -260,18 +259,18 @@ func (c *Certificate) Reload() error {
 	if err != nil {
 		return fmt.Errorf("certificate %s, key %s: %w", c.certFile, c.keyFile, err)
 	}
-	c.present.Store(&certificate)
+	c.current.Store(&certificate)
 	return nil
 }
 
 // Expires returns the end of the validity of the certificate.
-func (c *Certificate) Expires() time.Time { return c.present.Load().Leaf.NotAfter }
+func (c *Certificate) Expires() time.Time { return c.current.Load().Leaf.NotAfter }
 
-// Config returns the configuration of a listener, for TLS 1.2 and 1.3. New connections use the
-// certificate that was read last.
+// Config returns the configuration of a listener for TLS 1.2 and 1.3. New connections use the last
+// loaded certificate.
 func (c *Certificate) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.present.Load(), nil },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current.Load(), nil },
 	}
 }

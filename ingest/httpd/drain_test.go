@@ -13,24 +13,24 @@ import (
 )
 
 func TestDrainClosesConnectionsWithTheirNextResponse(t *testing.T) {
-	app := New(Options{Logger: quiet()})
-	app.Get("/", func(c *fiber.Ctx) error { return c.SendString("here") })
+	app := New(Options{Logger: discardLogger()})
+	app.Get("/", func(c *fiber.Ctx) error { return c.SendString("ok") })
 	addr, conns := serveOn(t, app, nil, nil)
-	kept := dial(t, addr)
-	answers := bufio.NewReader(kept)
-	ask := func() (closes bool) {
+	conn := dial(t, addr)
+	answers := bufio.NewReader(conn)
+	request := func() (closes bool) {
 		t.Helper()
-		write(t, kept, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+		write(t, conn, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
 		resp, err := http.ReadResponse(answers, nil)
 		relaytest.NoError(t, err)
 		if resp.StatusCode != http.StatusOK {
-			t.Errorf("answered %s", resp.Status)
+			t.Errorf("status = %s, want 200", resp.Status)
 		}
 		_ = resp.Body.Close()
 		return resp.Close
 	}
-	if ask() {
-		t.Error("a connection ends although nothing drains")
+	if request() {
+		t.Error("the response before Drain closes the connection")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), relaytest.Patience)
 	defer cancel()
@@ -43,11 +43,11 @@ func TestDrainClosesConnectionsWithTheirNextResponse(t *testing.T) {
 		}
 		_ = c.Close()
 	}
-	if !ask() {
-		t.Error("the response does not say that the connection ends")
+	if !request() {
+		t.Error("the response during Drain does not close the connection")
 	}
 	<-drained
 	if ctx.Err() != nil {
-		t.Error("Drain did not notice that every connection had ended")
+		t.Error("Drain did not return after all connections were closed")
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Answer answers a request that failed.
+// Answer answers a failed request.
 type Answer func(c *fiber.Ctx, err error) error
 
-// Errors has the answers of a surface to errors, by kind. The app answers the errors of other
-// kinds: fiber's own errors, errors of back ends that are down, and unexpected errors.
+// Errors maps kinds of errors to the answers of a surface. The app answers all other errors:
+// Fiber's errors, errors of back ends that are down, and unexpected errors.
 type Errors map[relay.Kind]Answer
 
-// ErrorsOf returns the answers of a surface together with the common ones.
+// ErrorsOf returns the answers that all surfaces share, overridden by errs.
 func ErrorsOf(errs Errors) Errors {
 	merged := Errors{
 		relay.KindInvalid:         func(c *fiber.Ctx, err error) error { return Invalid(c, relay.FieldsOf(err)) },
@@ -28,7 +28,7 @@ func ErrorsOf(errs Errors) Errors {
 	return merged
 }
 
-// Handler calls the next handlers and answers their errors.
+// Handler calls the next handlers and answers their error.
 func (e Errors) Handler(c *fiber.Ctx) error {
 	err := c.Next()
 	if _, ok := errors.AsType[*fiber.Error](err); ok {
@@ -40,17 +40,17 @@ func (e Errors) Handler(c *fiber.Ctx) error {
 	return err
 }
 
-// Fixed answers with a fixed text.
+// Fixed returns an Answer with a fixed text.
 func Fixed(status int, text string) Answer {
 	return func(c *fiber.Ctx, _ error) error { return Message(c, status, text) }
 }
 
-// Verbatim answers with the text of the error.
+// Verbatim returns an Answer with the text of the error.
 func Verbatim(status int) Answer {
 	return func(c *fiber.Ctx, err error) error { return Message(c, status, err.Error()) }
 }
 
-// Empty answers without a body.
+// Empty returns an Answer without a body.
 func Empty(status int) Answer {
 	return func(c *fiber.Ctx, _ error) error {
 		c.Status(status)
@@ -58,7 +58,7 @@ func Empty(status int) Answer {
 	}
 }
 
-// Invalid answers 422 with the problems of parameters.
+// Invalid answers 422 with the problems of each field.
 func Invalid(c *fiber.Ctx, fields map[string][]string) error {
 	return c.Status(fiber.StatusUnprocessableEntity).JSON(fiber.Map{"message": "The given data was invalid.", "errors": fields})
 }

@@ -22,31 +22,29 @@ const (
 	inChunk
 	afterChunk // the line end after a chunk
 	inTrailer
-	// astray means that the framing of a request is invalid. The request is refused, and its
-	// connection closed.
-	astray
+	// invalidFraming means that the request is refused and its connection closed.
+	invalidFraming
 )
 
-// framing follows the requests of a connection as their bytes arrive (RFC 9112, sections 6 and
-// 7.1). It is stricter than the server library, which accepts lines that end without a CR, spaces
-// after the size of a chunk, and a chunked body that the end of the connection cuts off after the
-// last size.
+// framing tracks the requests of a connection as their bytes arrive (RFC 9112, sections 6 and
+// 7.1). It is stricter than the server library, which accepts lines without a CR, spaces after a
+// chunk size, and a chunked body without the lines after its last chunk size.
 type framing struct {
 	part     part
-	line     []byte // the beginning of a line whose end has not arrived
-	begun    bool   // the request line has arrived; empty lines before it do not end the head
-	length   int    // of the body, according to the head
+	line     []byte // the received part of an incomplete line
+	begun    bool   // the request line has arrived; earlier empty lines do not end the head
+	length   int    // Content-Length
 	chunked  bool
-	missing  int // the bytes of the body or the chunk that have not arrived
+	missing  int // the number of bytes of the body or chunk that have not arrived
 	complete int // the number of requests that have arrived completely
 }
 
-// follow processes the next bytes. It returns the offset of the first LF without a CR in a head, or
-// -1.
+// follow processes the next bytes. It returns the offset of the first LF without a CR in a head,
+// or -1.
 func (f *framing) follow(b []byte) int {
 	for i := 0; i < len(b); {
 		switch f.part {
-		case astray:
+		case invalidFraming:
 			return -1
 		case inBody, inChunk:
 			n := min(f.missing, len(b)-i)
@@ -65,36 +63,36 @@ func (f *framing) follow(b []byte) int {
 		n := bytes.IndexByte(b[i:], '\n')
 		if n < 0 {
 			if f.line = append(f.line, b[i:]...); len(f.line) > maxHead {
-				f.part, f.line = astray, nil
+				f.part, f.line = invalidFraming, nil
 			}
 			return -1
 		}
-		line, ended := bytes.CutSuffix(append(f.line, b[i:i+n]...), []byte("\r"))
+		line, hasCR := bytes.CutSuffix(append(f.line, b[i:i+n]...), []byte("\r"))
 		f.line = f.line[:0]
 		switch {
-		case ended:
-			f.take(line)
+		case hasCR:
+			f.processLine(line)
 		case f.part == inHead:
 			return i + n
 		default:
-			f.part = astray
+			f.part = invalidFraming
 		}
 		i += n + 1
 	}
 	return -1
 }
 
-// take processes a line of a head or of the framing of chunks, without its end.
-func (f *framing) take(line []byte) {
+// processLine processes a line of a head or of a chunked body, without its CRLF.
+func (f *framing) processLine(line []byte) {
 	switch f.part {
 	case inHead:
-		f.takeHead(line)
+		f.processHeadLine(line)
 	case inChunkSize:
 		size, _, _ := bytes.Cut(line, []byte(";"))
 		n, err := strconv.ParseUint(string(size), 16, 31)
 		switch {
 		case err != nil:
-			f.part = astray
+			f.part = invalidFraming
 		case n == 0:
 			f.part = inTrailer
 		default:
@@ -103,7 +101,7 @@ func (f *framing) take(line []byte) {
 	case afterChunk:
 		f.part = inChunkSize
 		if len(line) > 0 {
-			f.part = astray
+			f.part = invalidFraming
 		}
 	case inTrailer:
 		name, _, ok := bytes.Cut(line, []byte(":"))
@@ -111,14 +109,14 @@ func (f *framing) take(line []byte) {
 		case len(line) == 0:
 			f.end()
 		case !ok || len(name) == 0 || !isToken(name):
-			f.part = astray
+			f.part = invalidFraming
 		}
 	}
 }
 
-// takeHead processes a line of a head. Repeated and ambiguous headers are refused by the library
-// and by ambiguity.
-func (f *framing) takeHead(line []byte) {
+// processHeadLine processes a line of a head. The library and ambiguity refuse repeated and
+// ambiguous headers.
+func (f *framing) processHeadLine(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	switch {
 	case !f.begun:
@@ -134,20 +132,20 @@ func (f *framing) takeHead(line []byte) {
 	case bytes.EqualFold(name, []byte(fiber.HeaderContentLength)):
 		n, err := strconv.ParseUint(string(bytes.Trim(value, " \t")), 10, 31)
 		if f.length = int(n); err != nil {
-			f.part = astray
+			f.part = invalidFraming
 		}
 	}
 }
 
-// end notes that a request has arrived completely.
+// end prepares for the next request after a complete one.
 func (f *framing) end() { *f = framing{line: f.line, complete: f.complete + 1} }
 
-// ambiguity returns the reason why parsers could read a request in different ways, "" if there is
-// none. It examines the head as it was sent, because the library joins folded lines, accepts lines
-// without a CR, reads "Transfer-Encoding: identity" as no body, and ignores a Content-Length next
-// to a Transfer-Encoding (RFC 9112, 2.2, 5.1, 5.2, 6.1).
+// ambiguity returns the reason why parsers may read a request differently, or "". It examines the
+// head as it was sent, because the library joins folded lines, accepts lines without a CR, reads
+// "Transfer-Encoding: identity" as no body, and ignores a Content-Length if there is also a
+// Transfer-Encoding (RFC 9112, sections 2.2, 5.1, 5.2 and 6.1).
 func ambiguity(h *fasthttp.RequestHeader) string {
-	length, chunked := false, false
+	hasLength, chunked := false, false
 	for line := range bytes.Lines(h.RawHeaders()) {
 		line, terminated := bytes.CutSuffix(line, []byte("\r\n"))
 		switch {
@@ -163,7 +161,7 @@ func ambiguity(h *fasthttp.RequestHeader) string {
 		case len(name) == 0 || !isToken(name):
 			return "A header name has an invalid character."
 		case bytes.EqualFold(name, []byte(fiber.HeaderContentLength)):
-			length = true
+			hasLength = true
 		case bytes.EqualFold(name, []byte(fiber.HeaderTransferEncoding)):
 			if chunked || !bytes.EqualFold(bytes.Trim(value, " \t"), []byte("chunked")) || !h.IsHTTP11() {
 				return "Transfer-Encoding must be chunked, once, in HTTP/1.1."
@@ -171,13 +169,13 @@ func ambiguity(h *fasthttp.RequestHeader) string {
 			chunked = true
 		}
 	}
-	if length && chunked {
+	if hasLength && chunked {
 		return "Content-Length and Transfer-Encoding exclude each other."
 	}
 	return ""
 }
 
-// isToken reports whether a name is a token of RFC 9110, 5.6.2.
+// isToken reports whether a name has only characters of a token (RFC 9110, section 5.6.2).
 func isToken(name []byte) bool {
 	for _, b := range name {
 		if !(b|0x20 >= 'a' && b|0x20 <= 'z' || b >= '0' && b <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", b) >= 0) {
@@ -187,17 +185,17 @@ func isToken(name []byte) bool {
 	return true
 }
 
-// headErrorHandler answers a request that the library could not read, and closes the connection.
-// The answer omits the library's error, which quotes the request and its token.
+// headErrorHandler returns a handler that answers requests that the library cannot read, and
+// closes their connection. The answer omits the library's error, which quotes the request.
 func headErrorHandler(o Options) func(*fasthttp.RequestCtx, error) {
 	return func(c *fasthttp.RequestCtx, err error) {
 		status, text := fiber.StatusBadRequest, "The request cannot be read."
-		_, isLong := errors.AsType[*fasthttp.ErrSmallBuffer](err)
+		_, isTooLong := errors.AsType[*fasthttp.ErrSmallBuffer](err)
 		netErr, isNetErr := errors.AsType[net.Error](err)
 		switch {
 		case isNetErr && netErr.Timeout():
 			status, text = fiber.StatusRequestTimeout, "Request Timeout"
-		case isLong:
+		case isTooLong:
 			status, text = fiber.StatusRequestHeaderFieldsTooLarge, "Request Header Fields Too Large"
 		case errors.Is(err, errBareLF):
 			text = "A header line ends without a carriage return."

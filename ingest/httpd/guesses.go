@@ -18,20 +18,20 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// The limits of wrong credentials: a burst of attempts, and one more attempt after each guessEvery.
-// While the limit of an account is reached, each site has a small limit for that account. An IPv6
-// address stands for its network with a prefix of 64 bits. A site is an IPv4 address, or the IPv6
-// network with a prefix of 48 bits, which a provider usually assigns to a customer.
+// The limits of wrong credentials: a burst of attempts, and then one attempt per guessEvery. After
+// the limit of an account is reached, each site has a small limit for the account. IPv6 addresses
+// are limited by their /64 network. A site is an IPv4 address or a /48 network, which providers
+// usually assign to a customer.
 const (
 	guessesOfAddress = 60
 	guessesOfSite    = 240
 	guessesOfAccount = 60
 	guessesPerPair   = 3 // for a site and an account
 	guessEvery       = 6 * time.Second
-	// rightFor is the time for which a credential that was right is exempt from the limits at
-	// its address.
+	// rightFor is the time for which a right credential is exempt from the limits at its
+	// address.
 	rightFor = 24 * time.Hour
-	// maxGuessKeys is the largest number of entries of each of the two tables.
+	// maxGuessKeys is the number of entries at which Guesses clears one of its two maps.
 	maxGuessKeys = 100_000
 )
 
@@ -39,7 +39,7 @@ const (
 type Attempt struct {
 	Address netip.Addr
 	Account string            // the account to log in to; empty if unknown
-	Sum     [sha256.Size]byte // of the credential
+	Sum     [sha256.Size]byte // SHA-256 of the credential
 	// Surface is the first segment of the route's path. Surface and RequestID do not affect the
 	// limits.
 	Surface, RequestID string
@@ -51,7 +51,7 @@ func AttemptOf(c *fiber.Ctx, account, secret string) Attempt {
 }
 
 func attemptOf(c *fiber.Ctx, account string, sum [sha256.Size]byte) Attempt {
-	if len(account) > 100 { // bounds the memory of the tables
+	if len(account) > 100 { // limits the memory of the maps
 		sum := sha256.Sum256([]byte(account))
 		account = hex.EncodeToString(sum[:])
 	}
@@ -59,8 +59,8 @@ func attemptOf(c *fiber.Ctx, account string, sum [sha256.Size]byte) Attempt {
 	return Attempt{Address: ClientAddr(c), Account: account, Sum: sum, Surface: cmp.Or(surface, "other"), RequestID: RequestID(c.UserContext())}
 }
 
-// guessKey is a key of the counts of wrong credentials: an address, a site, an account, a site and
-// an account, or an address and a credential.
+// guessKey is the subject of a limit: an address, a site, an account, a site and an account, or
+// an address and a credential.
 type guessKey struct {
 	Address netip.Addr
 	Site    bool // Address is the address of a site
@@ -71,45 +71,44 @@ type guessKey struct {
 // Guesses limits wrong credentials by address, site and account, in memory. It is safe for
 // concurrent use.
 //
-// Guesses by others do not lock out a right credential: the limits do not apply to an address and
-// a credential that was right there within rightFor, and an account under attack can be used from
-// other sites. Repeating the same wrong credential counts once for its address, so that a sender
-// with a wrong token does not lock out other senders at the same address.
+// Guesses of other clients do not lock out a right credential. The limits do not apply to a
+// credential that was right at the same address within rightFor, and an account under attack can
+// be used from other sites. A repeated wrong credential counts once for its address, so that a
+// sender with a wrong token does not lock out other senders at the same address.
 type Guesses struct {
 	Logger *slog.Logger // nil means slog.Default; must be set before use
-	// Undeclared reports whether an inventory has yet to be applied, which may declare a
-	// credential that is wrong now; nil means that there is no inventory. It must be set before
-	// use.
+	// Undeclared reports whether an inventory that may declare credentials has not been applied
+	// yet; nil means that there is no inventory. It must be set before use.
 	Undeclared func() bool
 
 	now    func() time.Time
-	unsure atomic.Bool // Undeclared has been true since spent was cleared
+	unsure atomic.Bool // Undeclared has been true since fullAt was cleared
 
-	mu             sync.Mutex
-	spent          map[guessKey]time.Time // the time at which the whole burst is available again
-	right          map[guessKey]time.Time // address and credential → when it was right
-	wrong, refused map[string]uint64      // by surface
+	mu                   sync.Mutex
+	fullAt               map[guessKey]time.Time // key → time at which the whole burst is available again
+	rightAt              map[guessKey]time.Time // address and credential → last time at which it was right
+	wrongCounts, refused map[string]uint64      // by surface
 }
 
-// NewGuesses returns a Guesses.
+// NewGuesses returns a Guesses that reads the time from now.
 func NewGuesses(now func() time.Time) *Guesses {
 	return &Guesses{
-		now: now, spent: make(map[guessKey]time.Time), right: make(map[guessKey]time.Time),
-		wrong: make(map[string]uint64), refused: make(map[string]uint64),
+		now: now, fullAt: make(map[guessKey]time.Time), rightAt: make(map[guessKey]time.Time),
+		wrongCounts: make(map[string]uint64), refused: make(map[string]uint64),
 	}
 }
 
-// Counts returns the numbers of wrong credentials, and of attempts that were refused without a
-// check, by surface, since the start.
+// Counts returns, by surface, the numbers of wrong credentials and of attempts that were refused
+// without a check since the start.
 func (g *Guesses) Counts() (wrong, refused map[string]uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return maps.Clone(g.wrong), maps.Clone(g.refused)
+	return maps.Clone(g.wrongCounts), maps.Clone(g.refused)
 }
 
-// Unsure returns an error while an inventory has yet to be applied, because it may declare a
-// credential that is wrong now. It must be called before the credential is looked up. All wrong
-// credentials get this answer, so that it does not reveal which of them exist.
+// Unsure returns an error while an inventory has not been applied, because the inventory may
+// declare a credential that does not exist yet. It must be called before the credential is looked
+// up. All wrong credentials get the same answer, which does not reveal which of them exist.
 func (g *Guesses) Unsure() error {
 	if g.Undeclared == nil || !g.Undeclared() {
 		return nil
@@ -123,17 +122,17 @@ func (g *Guesses) Wait(a Attempt) time.Duration {
 	now := g.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.unsure.Load() && !g.Undeclared() { // the counted credentials may be right now
+	if g.unsure.Load() && !g.Undeclared() { // the inventory may have declared the counted credentials
 		g.unsure.Store(false)
-		clear(g.spent)
+		clear(g.fullAt)
 	}
-	if t, ok := g.right[a.byCredential()]; ok && now.Sub(t) < rightFor {
+	if t, ok := g.rightAt[a.byCredential()]; ok && now.Sub(t) < rightFor {
 		return 0
 	}
-	wait := max(g.over(a.byAddress(), guessesOfAddress, now), g.over(a.byCredential(), guessesOfAddress, now))
-	wait = max(wait, g.over(a.bySite(), guessesOfSite, now))
-	if a.Account != "" && g.over(a.byAccount(), guessesOfAccount, now) > 0 {
-		wait = max(wait, g.over(a.bySiteAndAccount(), guessesPerPair, now))
+	wait := max(g.waitFor(a.byAddress(), guessesOfAddress, now), g.waitFor(a.byCredential(), guessesOfAddress, now))
+	wait = max(wait, g.waitFor(a.bySite(), guessesOfSite, now))
+	if a.Account != "" && g.waitFor(a.byAccount(), guessesOfAccount, now) > 0 {
+		wait = max(wait, g.waitFor(a.bySiteAndAccount(), guessesPerPair, now))
 	}
 	if wait > 0 {
 		g.refused[a.Surface]++
@@ -141,21 +140,21 @@ func (g *Guesses) Wait(a Attempt) time.Duration {
 	return wait
 }
 
-// Right notes that an attempt's credential was right.
+// Right records that the credential of an attempt was right.
 func (g *Guesses) Right(a Attempt) {
 	now := g.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if now.Sub(g.right[a.byCredential()]) < time.Hour {
+	if now.Sub(g.rightAt[a.byCredential()]) < time.Hour {
 		return
 	}
-	if len(g.right) >= maxGuessKeys {
-		clear(g.right)
+	if len(g.rightAt) >= maxGuessKeys {
+		clear(g.rightAt)
 	}
-	g.right[a.byCredential()] = now
+	g.rightAt[a.byCredential()] = now
 }
 
-// Wrong counts an attempt whose credential was wrong.
+// Wrong counts and logs an attempt with a wrong credential.
 func (g *Guesses) Wrong(a Attempt) {
 	log := cmp.Or(g.Logger, slog.Default()).With("request_id", a.RequestID)
 	log.Warn("sign-in refused: wrong credential", "surface", a.Surface, "address", a.Address.String(), "account", a.Account)
@@ -169,9 +168,9 @@ func (g *Guesses) count(a Attempt) (limited bool) {
 	now := g.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.wrong[a.Surface]++
-	delete(g.right, a.byCredential())
-	repeated := g.spent[a.byCredential()].After(now)
+	g.wrongCounts[a.Surface]++
+	delete(g.rightAt, a.byCredential())
+	repeated := g.fullAt[a.byCredential()].After(now)
 	g.spend(a.byCredential(), guessesOfAddress, now)
 	if repeated {
 		return false
@@ -201,45 +200,45 @@ func (a Attempt) site() netip.Addr {
 	return a.Address
 }
 
-// over returns the time until another attempt with a key is allowed; 0 means now.
-func (g *Guesses) over(k guessKey, limit int, now time.Time) time.Duration {
-	full := g.spent[k]
-	if !full.After(now) {
+// waitFor returns the time until another attempt with a key is allowed; 0 means now.
+func (g *Guesses) waitFor(k guessKey, limit int, now time.Time) time.Duration {
+	fullAt := g.fullAt[k]
+	if !fullAt.After(now) {
 		return 0
 	}
-	return max(0, full.Sub(now)-time.Duration(limit-1)*guessEvery)
+	return max(0, fullAt.Sub(now)-time.Duration(limit-1)*guessEvery)
 }
 
-// spend counts an attempt with a key and reports whether this attempt reached the limit.
+// spend counts an attempt with a key and reports whether the attempt reached the limit.
 func (g *Guesses) spend(k guessKey, limit int, now time.Time) (exhausted bool) {
-	if len(g.spent) >= maxGuessKeys {
-		for k, full := range g.spent {
-			if !full.After(now) {
-				delete(g.spent, k)
+	if len(g.fullAt) >= maxGuessKeys {
+		for k, fullAt := range g.fullAt {
+			if !fullAt.After(now) {
+				delete(g.fullAt, k)
 			}
 		}
-		if len(g.spent) >= maxGuessKeys {
-			clear(g.spent)
+		if len(g.fullAt) >= maxGuessKeys {
+			clear(g.fullAt)
 		}
 	}
-	full := g.spent[k]
-	if full.Before(now) {
-		full = now
+	fullAt := g.fullAt[k]
+	if fullAt.Before(now) {
+		fullAt = now
 	}
-	wait := g.over(k, limit, now)
-	g.spent[k] = full.Add(guessEvery)
-	return wait == 0 && g.over(k, limit, now) > 0
+	wait := g.waitFor(k, limit, now)
+	g.fullAt[k] = fullAt.Add(guessEvery)
+	return wait == 0 && g.waitFor(k, limit, now) > 0
 }
 
-// RetryAfter formats a time for the header Retry-After: whole seconds, at least one.
+// RetryAfter formats a duration for the header Retry-After: whole seconds, at least one.
 func RetryAfter(wait time.Duration) string {
 	return strconv.Itoa(max(1, int((wait+time.Second-1)/time.Second)))
 }
 
-// TooManyAttempts is the message of answers with 429.
+// TooManyAttempts is the message of answers with status 429.
 const TooManyAttempts = "Too Many Attempts."
 
-// tooMany returns the error for an attempt that must wait.
+// tooMany sets Retry-After and returns the error for an attempt that must wait.
 func tooMany(c *fiber.Ctx, wait time.Duration) error {
 	c.Set(fiber.HeaderRetryAfter, RetryAfter(wait))
 	return fiber.NewError(fiber.StatusTooManyRequests, TooManyAttempts)

@@ -10,21 +10,21 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestEveryAnswerForbidsStoringAndGuessingItsType(t *testing.T) {
-	app := New(Options{Logger: quiet()})
+func TestEveryAnswerHasTheDefaultHeaders(t *testing.T) {
+	app := New(Options{Logger: discardLogger()})
 	app.Get("/data", func(c *fiber.Ctx) error { return c.JSON(fiber.Map{"pin": "1234"}) })
 	app.Get("/page", func(c *fiber.Ctx) error {
 		c.Set(fiber.HeaderCacheControl, "no-cache")
 		return c.SendString("page")
 	})
-	app.Get("/panic", func(*fiber.Ctx) error { panic("an error of the program") })
+	app.Get("/panic", func(*fiber.Ctx) error { panic("failed") })
 	app.Use(NotFound)
 	for _, tc := range []struct{ name, method, path, cache string }{
 		{"data of an account", "GET", "/data", "no-store"},
-		{"a page that says how it is kept", "GET", "/page", "no-cache"},
+		{"a page with its own Cache-Control", "GET", "/page", "no-cache"},
 		{"an error", "GET", "/panic", "no-store"},
-		{"no such path", "GET", "/nowhere", "no-store"},
-		{"no such method", "BREW", "/data", "no-store"},
+		{"an unknown path", "GET", "/nowhere", "no-store"},
+		{"an unknown method", "BREW", "/data", "no-store"},
 	} {
 		_, _, header := answertest.Ask(t, app, answertest.Request(tc.method, tc.path, ""))
 		relaytest.Equal(t, tc.name+": Cache-Control", header.Get("Cache-Control"), tc.cache)
@@ -33,16 +33,16 @@ func TestEveryAnswerForbidsStoringAndGuessingItsType(t *testing.T) {
 	}
 }
 
-func TestAnswersUnderTLSDemandTLS(t *testing.T) {
-	app := New(Options{Logger: quiet(), TLS: true})
+func TestAnswersOverTLSRequireTLS(t *testing.T) {
+	app := New(Options{Logger: discardLogger(), TLS: true})
 	app.Use(NotFound)
 	_, _, header := answertest.Ask(t, app, answertest.Request("GET", "/nowhere", ""))
 	relaytest.Equal(t, "Strict-Transport-Security", header.Get("Strict-Transport-Security"), "max-age=31536000")
 }
 
-func TestAHeadThatCannotBeReadIsAnsweredWithTheHeadersOfEveryAnswer(t *testing.T) {
-	conn := dial(t, serve(t, New(Options{Logger: quiet(), TLS: true})))
+func TestTheAnswerToAnInvalidHeadHasTheDefaultHeaders(t *testing.T) {
+	conn := dial(t, serve(t, New(Options{Logger: discardLogger(), TLS: true})))
 	write(t, conn, "GET\r\n\r\n")
-	head, _, _ := strings.Cut(all(t, conn), "\r\n\r\n")
+	head, _, _ := strings.Cut(readAll(t, conn), "\r\n\r\n")
 	answertest.Contains(t, "the head of the answer", head, "Cache-Control: no-store", "X-Content-Type-Options: nosniff", "Strict-Transport-Security: max-age=")
 }

@@ -11,36 +11,36 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+func discardLogger() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// store is a store of tokens that counts, can be down and can hang after it has read.
+// store is a token store that counts lookups and can fail, block or panic.
 type store struct {
-	mu     sync.Mutex
-	tokens map[string]account.Token // by text
-	asked  int
-	down   error
-	hang   chan struct{}
-	panics bool
+	mu      sync.Mutex
+	tokens  map[string]account.Token // by text
+	lookups int
+	err     error
+	block   chan struct{} // lookups return when it is closed; nil does not block
+	panics  bool
 }
 
 func (s *store) Token(_ context.Context, hash string) (account.Token, error) {
 	s.mu.Lock()
-	s.asked++
-	hang, panics := s.hang, s.panics
+	s.lookups++
+	block, panics := s.block, s.panics
 	token, err := s.find(hash)
 	s.mu.Unlock()
 	if panics {
-		panic("a fault of the store")
+		panic("store panicked")
 	}
-	if hang != nil {
-		<-hang
+	if block != nil {
+		<-block
 	}
 	return token, err
 }
 
 func (s *store) find(hash string) (account.Token, error) {
-	if s.down != nil {
-		return account.Token{}, s.down
+	if s.err != nil {
+		return account.Token{}, s.err
 	}
 	for text, t := range s.tokens {
 		if account.HashToken(text) == hash {
@@ -53,9 +53,9 @@ func (s *store) find(hash string) (account.Token, error) {
 func (s *store) TokenBySource(_ context.Context, source string) (account.Token, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked++
-	if s.down != nil {
-		return account.Token{}, s.down
+	s.lookups++
+	if s.err != nil {
+		return account.Token{}, s.err
 	}
 	for _, t := range s.tokens {
 		if t.Source == source {
@@ -65,6 +65,7 @@ func (s *store) TokenBySource(_ context.Context, source string) (account.Token, 
 	return account.Token{}, relay.Errorf(relay.KindNotFound, "no such source")
 }
 
+// change calls f while the store is locked.
 func (s *store) change(f func(*store)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +79,7 @@ func newStore() *store {
 	}}
 }
 
-// requireAdmin passes requests with the admin token.
+// requireAdmin returns a handler that passes requests with the admin token.
 func requireAdmin(a *Auth) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if _, err := a.principal(c, Bearer(c)); err != nil {

@@ -12,32 +12,32 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Kind is a kind of traffic. Each has its own limits, so that no kind uses up those of another.
+// Kind is a kind of traffic. Each kind has its own limits.
 type Kind int
 
-// The kinds. Health checks, metrics, the console and the documentation have no kind and no limit.
+// The kinds of traffic. Health checks, metrics, the console and the documentation have no limit.
 const (
 	API      Kind = iota // REST and SOAP
 	Webhooks             // journalled traffic: webhooks, carriers, call records
 	Operator             // the admin API; only the memory of bodies is limited
 	Searches             // operations of REST and the admin API that read many records
-	Exports              // whole files and ledgers
+	Exports              // downloads of files and ledgers
 	kinds
 )
 
-// String returns the kind as metrics and logs name it.
+// String returns the name of the kind in metrics and logs.
 func (k Kind) String() string {
 	return [kinds]string{"api", "webhooks", "operator", "searches", "exports"}[k]
 }
 
-// deadline returns the longest time for a request after its body has arrived. The admin API has a
-// long deadline because it applies inventories, replays events and recovers.
+// deadline returns the time limit of a request after its body has arrived. The admin API has a
+// long limit because it applies inventories, replays events and recovers.
 func (k Kind) deadline() time.Duration {
 	return [kinds]time.Duration{time.Minute, 30 * time.Second, time.Hour, 30 * time.Second, 10 * time.Minute}[k]
 }
 
-// The largest numbers of concurrent searches and exports, and the longest wait for a slot. All
-// viewers count as one account, and so do all other staff.
+// The maximum numbers of concurrent searches and exports, and the maximum wait for a slot. All
+// viewers together count as one account, and so do all other staff.
 const (
 	defaultSearches = 8
 	maxExports      = 32
@@ -47,24 +47,24 @@ const (
 // Bound is the limit of the concurrent requests of a kind.
 type Bound struct {
 	Requests int
-	Bytes    int64 // of memory for bodies
+	Bytes    int64 // the memory of bodies
 }
 
 // LimitOptions configures Limits; the zero value works.
 type LimitOptions struct {
 	Webhooks Bound // 0 means 512 requests, 32 MiB
 	API      Bound // 0 means 256 requests, 64 MiB
-	// Searches is the largest number of concurrent searches; 0 means 8.
+	// Searches is the maximum number of concurrent searches; 0 means 8.
 	Searches int
-	// AccountShare is the largest share of one account in each limit, in percent; 0 means 50.
+	// AccountShare is the maximum share of an account in each limit, in percent; 0 means 50.
 	AccountShare int
 	// Wait is the time for which a request waits for a slot before it is refused; 0 means
 	// 250 ms.
 	Wait time.Duration
-	// Connections is the largest number of open connections; 0 means 10,000.
+	// Connections is the maximum number of open connections; 0 means 10,000.
 	Connections int
-	// Unauthenticated is the largest memory of bodies of requests before authentication, in
-	// bytes; 0 means 32 MiB.
+	// Unauthenticated is the maximum memory in bytes of bodies that are read before
+	// authentication; 0 means 32 MiB.
 	Unauthenticated int64
 	Logger          *slog.Logger // nil means slog.Default
 }
@@ -75,16 +75,16 @@ type LimitOptions struct {
 type Limits struct {
 	kinds                  [kinds]*slots
 	unauthenticated        budget
-	refusedUnauthenticated atomic.Uint64 // refusals because of the limit Unauthenticated
+	refusedUnauthenticated atomic.Uint64 // requests refused because of LimitOptions.Unauthenticated
 	connections            int
 	evicted                atomic.Uint64 // connections that were closed in favour of new ones
 	unserved               atomic.Uint64 // new connections that were refused
 	logger                 *slog.Logger
 	lastLogged             atomic.Int64 // the time of the last log line, in Unix seconds
-	sinceLogged            atomic.Int64 // refusals since then
+	sinceLogged            atomic.Int64 // the number of refusals since lastLogged
 }
 
-// NewLimits returns Limits.
+// NewLimits returns Limits with the options o.
 func NewLimits(o LimitOptions) *Limits {
 	share, wait := cmp.Or(o.AccountShare, 50), cmp.Or(o.Wait, 250*time.Millisecond)
 	bound := func(b Bound, requests int, bytes int64) *slots {
@@ -107,8 +107,8 @@ var ErrOverloaded = errors.Join(
 	relay.Errorf(relay.KindUnavailable, "too many requests at once"),
 )
 
-// Admit counts a request as one of an account until the handler returns, for surfaces with an
-// authentication of their own. The error is ErrOverloaded.
+// Admit acquires a slot of a kind for a request of an account until the handler returns, for
+// surfaces with their own authentication. The error is ErrOverloaded.
 func Admit(c *fiber.Ctx, k Kind, acct relay.AccountID) error {
 	s := stateOf(c)
 	if s == nil {
@@ -145,8 +145,8 @@ func admitOther(c *fiber.Ctx, k Kind) error {
 	return c.Next()
 }
 
-// AdmitTo acquires a slot of the searches or exports for an authenticated request, until its answer
-// is written.
+// AdmitTo acquires a slot for searches or exports for an authenticated request until the answer is
+// written.
 func AdmitTo(c *fiber.Ctx, k Kind, acct relay.AccountID) error {
 	s := stateOf(c)
 	if s == nil || s.releaseExtra != nil {
@@ -163,7 +163,7 @@ func AdmitTo(c *fiber.Ctx, k Kind, acct relay.AccountID) error {
 	return nil
 }
 
-// Waiting releases the slot of a request whose handler only waits from now on.
+// Waiting releases the slot of a request. Handlers call it before they wait for a result.
 func Waiting(c *fiber.Ctx) {
 	if s := stateOf(c); s != nil {
 		s.releaseSlot()
@@ -185,14 +185,14 @@ func (r *requestState) releaseSlot() {
 	}
 }
 
-// refuse logs a refusal and returns its error.
+// refuse logs a refusal and returns ErrOverloaded.
 func (r *requestState) refuse(c *fiber.Ctx, kind string, cause reason) error {
 	c.Set(fiber.HeaderRetryAfter, retryAfter)
 	r.limits.log(kind, cause, r.account)
 	return ErrOverloaded
 }
 
-// logEvery is the smallest interval between log lines about refusals, in seconds.
+// logEvery is the minimum interval between log lines about refusals, in seconds.
 const logEvery = 10
 
 func (l *Limits) log(kind string, cause reason, acct relay.AccountID) {
@@ -204,15 +204,15 @@ func (l *Limits) log(kind string, cause reason, acct relay.AccountID) {
 	cmp.Or(l.logger, slog.Default()).Warn("requests refused: the gateway is overloaded", "kind", kind, "reason", string(cause), "account", acct, "refused", n)
 }
 
-// LimitStats is the state of Limits. The keys are the names of kinds. A key of Refused is the name
-// of a kind, "connections" or "unauthenticated", with a reason.
+// LimitStats is a snapshot of Limits. The keys are names of kinds. A key of Refused is the name of
+// a kind, "connections" or "unauthenticated", and a reason.
 type LimitStats struct {
 	InFlight, Waiting map[string]int
 	Bytes             map[string]int64
 	Refused           map[[2]string]uint64 // since the start
 }
 
-// Stats returns the present use of the limits, and the numbers of refusals.
+// Stats returns a snapshot of the limits.
 func (l *Limits) Stats() LimitStats {
 	stats := LimitStats{InFlight: make(map[string]int), Waiting: make(map[string]int), Bytes: make(map[string]int64), Refused: map[[2]string]uint64{
 		{"connections", string(byEviction)}: l.evicted.Load(), {"connections", string(byFull)}: l.unserved.Load(),

@@ -18,32 +18,32 @@ type Sessions interface {
 	Session(ctx context.Context, token string) (user.SignedIn, error)
 }
 
-// Principal is the sender of a request with the admin token or in a session.
+// Principal is the sender of a request with the admin token or a session.
 type Principal struct {
 	Name    string
 	Role    user.Role       // empty for a request with an account's token
-	Account relay.AccountID // of the role account
+	Account relay.AccountID // set for the role account
 	// Session is the session of a user; nil for the admin token.
 	Session *user.SignedIn
 }
 
 type operatorKey struct{}
 
-// PrincipalOf returns the user, or the admin token, that acts as an account in a request. It
-// returns the zero Principal for a request with a token of the account.
+// PrincipalOf returns the principal of a request that acts as an account, and the zero Principal
+// for a request with a token of the account.
 func PrincipalOf(c *fiber.Ctx) Principal {
 	p, _ := c.Locals(operatorKey{}).(Principal)
 	return p
 }
 
-// SeesSecrets reports whether the answer to a request may have texts of messages, credentials and
-// complete URLs.
+// SeesSecrets reports whether the answer to a request may contain texts of messages, credentials
+// and complete URLs.
 func SeesSecrets(c *fiber.Ctx) bool { return PrincipalOf(c).Role.SeesTexts() }
 
-// viewers is the account as which searches of viewers are counted.
+// viewers is the account to which searches by viewers are counted.
 const viewers = relay.AccountID(-1)
 
-// SearchAccount returns the account as which searches are counted. All viewers together, and all
+// SearchAccount returns the account to which searches are counted. All viewers together, and all
 // other staff together, have the share of one account.
 func (p Principal) SearchAccount() relay.AccountID {
 	if p.Role == user.Viewer {
@@ -52,23 +52,24 @@ func (p Principal) SearchAccount() relay.AccountID {
 	return p.Account
 }
 
-// The headers of requests in a session: the proof that a page of this gateway makes a write, and
-// the account as which the request acts.
+// The headers of requests in a session: the token that proves that a page of this gateway sent a
+// write, and the account as which the request acts.
 const (
 	HeaderCSRF    = "X-CSRF-Token"
 	HeaderAccount = "X-Account"
 )
 
-// Principal authenticates a request by the admin token, else by the cookie of a session. The error
-// is a *fiber.Error with the status 401, 403 for a write that may come from another site, or 429.
+// Principal authenticates a request by the header Authorization or, without the header, by the
+// cookie of a session. The error is a *fiber.Error with the status 401, 403 for a write that may
+// come from another site, or 429 after too many wrong credentials.
 func (a *Auth) Principal(c *fiber.Ctx) (Principal, error) {
 	if c.Get(fiber.HeaderAuthorization) != "" {
 		return a.principal(c, Bearer(c))
 	}
-	return a.signedIn(c, false)
+	return a.sessionPrincipal(c, false)
 }
 
-// principal authenticates a request by the text of its token.
+// principal authenticates a request by text, which must be the admin token.
 func (a *Auth) principal(c *fiber.Ctx, text string) (Principal, error) {
 	isAdmin, wait := a.admin(c, text)
 	switch {
@@ -81,9 +82,9 @@ func (a *Auth) principal(c *fiber.Ctx, text string) (Principal, error) {
 	return Principal{Name: audit.AdminToken, Role: user.Admin}, nil
 }
 
-// signedIn authenticates a request by the cookie of a session. A write requires the proof that it
-// comes from a page of this gateway; changes is set for a GET that requires it too.
-func (a *Auth) signedIn(c *fiber.Ctx, changes bool) (Principal, error) {
+// sessionPrincipal authenticates a request by the cookie of a session. Writes must have HeaderCSRF;
+// changes means that a GET must have it, too.
+func (a *Auth) sessionPrincipal(c *fiber.Ctx, changes bool) (Principal, error) {
 	session, err := a.SessionOf(c)
 	if err != nil {
 		return Principal{}, err
@@ -103,8 +104,8 @@ func (a *Auth) signedIn(c *fiber.Ctx, changes bool) (Principal, error) {
 // reads reports whether requests with a method only read.
 func reads(method string) bool { return method == fiber.MethodGet || method == fiber.MethodHead }
 
-// SessionOf returns the session of a request's cookie. It returns a *fiber.Error with the status
-// 401 if there is none.
+// SessionOf returns the session of a request's cookie. If there is none, it returns a *fiber.Error
+// with the status 401.
 func (a *Auth) SessionOf(c *fiber.Ctx) (user.SignedIn, error) {
 	token := c.Cookies(a.CookieName(c, SessionCookie))
 	if token == "" || a.Sessions == nil {
@@ -136,8 +137,8 @@ func (a *Auth) CheckSite(c *fiber.Ctx) error {
 	return fiber.NewError(fiber.StatusForbidden, "Requests from other sites are refused.")
 }
 
-// SessionCookie is the name of the cookie of a session. Over TLS the names of cookies begin with
-// hostPrefix, with which browsers accept them only from this host and over TLS.
+// SessionCookie is the name of the cookie of a session. Over TLS, names of cookies begin with
+// hostPrefix, so that browsers accept them only from this host and over TLS.
 const (
 	SessionCookie = "penstock_session"
 	hostPrefix    = "__Host-"

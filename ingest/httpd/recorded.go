@@ -14,11 +14,11 @@ import (
 	"github.com/penstock/penstock/relay/audit"
 )
 
-// Note is a handler's report of the change that it makes.
+// Note describes the change of a handler for the audit log.
 type Note struct {
 	Target        string          // the changed record; "" means the record in the path
-	Account       relay.AccountID // of the changed record; 0 means the account as which the request acts
-	Before, After any             // the changed values, for JSON; nil for none
+	Account       relay.AccountID // the account of the record; 0 means the account as which the request acts
+	Before, After any             // the record before and after, for JSON; nil for none
 	// Request has the parameters to record; nil means all parameters of the request.
 	Request map[string]any
 }
@@ -33,8 +33,8 @@ func NoteOf(c *fiber.Ctx) *Note {
 	return new(Note)
 }
 
-// Record calls the next handlers and records their change in the audit log: first its begin, so
-// that every change is recorded, then its result. e has the actor, the role and the operation.
+// Record calls the next handlers and records their change in the audit log: first the start, so
+// that every change is recorded, and then the result. e has the actor, role and operation.
 func (a *Auth) Record(c *fiber.Ctx, e audit.Entry) error {
 	now := a.Now().UTC()
 	e.ID, e.At, e.Address, e.Outcome = relay.NewID(now), now, ClientIP(c), audit.Started
@@ -72,13 +72,13 @@ func (a *Auth) Record(c *fiber.Ctx, e audit.Entry) error {
 	}
 	// The result is recorded even if the client has left.
 	if finishErr := a.Audit.Finish(context.WithoutCancel(c.UserContext()), e); finishErr != nil {
-		a.Logger.ErrorContext(c.UserContext(), "the result of a change is not in the audit log", "entry", e.ID, "user", e.Actor, "operation", e.Operation, "status", e.Status, "error", finishErr)
+		a.Logger.ErrorContext(c.UserContext(), "result of a change not recorded in the audit log", "entry", e.ID, "user", e.Actor, "operation", e.Operation, "status", e.Status, "error", finishErr)
 	}
 	return err
 }
 
-// RouteTarget returns the value of the last parameter of a route in a request's path; ""
-// if the route has none.
+// RouteTarget returns the value in the request's path of the last parameter of a route, or "" if
+// the route has none.
 func RouteTarget(c *fiber.Ctx, route string) string {
 	names, values := strings.Split(route, "/"), strings.Split(strings.TrimSuffix(c.Path(), "/"), "/")
 	values = values[max(0, len(values)-len(names)):]
@@ -87,8 +87,8 @@ func RouteTarget(c *fiber.Ctx, route string) string {
 			continue
 		}
 		name := strings.Clone(values[i])
-		if plain, err := url.PathUnescape(name); err == nil {
-			name = plain
+		if unescaped, err := url.PathUnescape(name); err == nil {
+			name = unescaped
 		}
 		return strings.ToValidUTF8(name, "\uFFFD")
 	}
@@ -97,11 +97,11 @@ func RouteTarget(c *fiber.Ctx, route string) string {
 
 // statusOf returns the status of the answer to a request.
 func statusOf(c *fiber.Ctx, err error) int {
-	e, named := errors.AsType[*fiber.Error](err)
+	e, isFiber := errors.AsType[*fiber.Error](err)
 	switch {
 	case err == nil:
 		return c.Response().StatusCode()
-	case named:
+	case isFiber:
 		return e.Code
 	case relay.KindOf(err) == relay.KindUnavailable:
 		return fiber.StatusServiceUnavailable
@@ -109,10 +109,10 @@ func statusOf(c *fiber.Ctx, err error) int {
 	return fiber.StatusInternalServerError
 }
 
-// maxRecorded is the largest body that is recorded, in bytes.
+// maxRecorded is the maximum size of a recorded body, in bytes.
 const maxRecorded = 64 << 10
 
-// QueryOf returns the parameters of the query of a request for the audit log.
+// QueryOf returns the query parameters of a request for the audit log.
 func QueryOf(c *fiber.Ctx) map[string]any {
 	parameters := map[string]any{}
 	query, _ := url.ParseQuery(strings.Clone(string(c.Request().URI().QueryString())))

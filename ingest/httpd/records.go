@@ -6,7 +6,7 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Each returns the rendered records of a list; never nil, which would be null in JSON.
+// Each returns the rendered records of a list. The result is never nil, which would be null in JSON.
 func Each[A, B any](list []A, render func(A) B) []B {
 	records := make([]B, len(list))
 	for i, v := range list {
@@ -37,7 +37,7 @@ func PageOf[T any](p relay.Page, records []T) []T {
 	return records[start : start+min(p.PerPage, len(records)-start)]
 }
 
-// Pagination is the meta.pagination of a list.
+// Pagination is the member meta.pagination of a list.
 type Pagination struct {
 	Total       int `json:"total"`
 	Count       int `json:"count"`
@@ -46,7 +46,7 @@ type Pagination struct {
 	TotalPages  int `json:"total_pages"`
 }
 
-// PaginationOf describes a page with count records of a list with total records.
+// PaginationOf returns the Pagination of a page with count records of a list with total records.
 func PaginationOf(p relay.Page, count, total int) Pagination {
 	return Pagination{Total: total, Count: count, PerPage: p.PerPage, CurrentPage: p.Number, TotalPages: p.Pages(total)}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// slots limits the concurrent requests of one kind of traffic, each of which has a slot, and the
-// memory of their bodies. It is safe for concurrent use.
+// slots limits the concurrent requests of one kind of traffic and the memory of their bodies. It is
+// safe for concurrent use.
 //
-// Without a free slot, a request waits for one for a short time. Free slots go to the accounts
-// with waiting requests in turns, regardless of the number of their waiting requests, and an
-// account never has more than its share. A flood of requests of one account thus delays that
-// account, and a request of another account waits for one turn at most.
+// If no slot is free, a request waits for a short time. Accounts with waiting requests get free
+// slots in turns, regardless of the number of their waiting requests, and an account never has
+// more than its share. A flood of requests from one account thus delays only that account; a
+// request of another account waits for at most one turn.
 type slots struct {
 	bound Bound
 	share Bound // of one account
@@ -25,7 +25,7 @@ type slots struct {
 	waiting  int
 	bytes    int64
 	accounts map[relay.AccountID]*tenant // the accounts with requests
-	turns    list.List                   // of *tenant: the accounts with waiting requests, in the order of their turns
+	turns    list.List                   // of *tenant: accounts with waiting requests, in the order of their turns
 	refused  map[reason]uint64
 }
 
@@ -34,10 +34,10 @@ type tenant struct {
 	used    int
 	bytes   int64
 	waiting list.List     // of chan struct{}, closed when the request gets a slot
-	turn    *list.Element // in turns, nil without waiting requests
+	turn    *list.Element // of slots.turns; nil without waiting requests
 }
 
-// reason is the reason why a request was refused, as the metric names it.
+// reason is the reason for the refusal of a request, as in the label of the metric.
 type reason string
 
 const (
@@ -49,7 +49,7 @@ const (
 	byEviction     reason = "evicted"       // the connection waited for its client longest
 )
 
-// newSlots returns slots. Of the slots and of the memory, an account may use the given percentage.
+// newSlots returns slots with the limits b, of which an account may use percent.
 func newSlots(b Bound, percent int, wait time.Duration) *slots {
 	return &slots{
 		bound: b, wait: wait, accounts: make(map[relay.AccountID]*tenant), refused: make(map[reason]uint64),
@@ -57,8 +57,8 @@ func newSlots(b Bound, percent int, wait time.Duration) *slots {
 	}
 }
 
-// acquire acquires a slot for a request of an account. It may wait. It returns the reason for a
-// refusal, "" for success.
+// acquire waits for a slot for a request of an account. It returns the reason for a refusal, or ""
+// for success.
 func (s *slots) acquire(acct relay.AccountID) reason {
 	s.mu.Lock()
 	t := s.tenant(acct)
@@ -85,7 +85,7 @@ func (s *slots) acquire(acct relay.AccountID) reason {
 	}
 }
 
-// leave ends the wait of a request, unless the request has just got a slot.
+// leave ends the wait of a request, unless the request has just received a slot.
 func (s *slots) leave(acct relay.AccountID, t *tenant, place *list.Element, granted <-chan struct{}) reason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +138,7 @@ func (s *slots) stopWaiting(t *tenant, place *list.Element) {
 	}
 }
 
-// reserve reserves n bytes for a body of an account. It returns the reason for a refusal, "" for
+// reserve reserves n bytes for a body of an account. It returns the reason for a refusal, or "" for
 // success.
 func (s *slots) reserve(acct relay.AccountID, n int64) reason {
 	s.mu.Lock()
@@ -169,7 +169,7 @@ func (s *slots) unreserve(acct relay.AccountID, n int64) {
 	s.forget(acct, t)
 }
 
-// free reports whether an account may have another slot now.
+// free reports whether a slot is free for an account.
 func (s *slots) free(t *tenant) bool {
 	return s.used < s.bound.Requests && t.used < s.share.Requests
 }

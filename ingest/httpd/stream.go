@@ -13,20 +13,21 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// chunkTimeout is the time limit for the client to read one piece of a streamed answer. The limit of
-// the library is for whole answers, which may be large.
+// chunkTimeout is the time limit for the client to read one piece of a streamed answer. The
+// library's limit is for whole answers, which may be large.
 const chunkTimeout = time.Minute
 
-// Stream answers with a body of a known size in bytes, piece by piece, and closes it at the end.
+// Stream answers with a body of size bytes in pieces, and closes the body at the end.
 func Stream(c *fiber.Ctx, body io.ReadCloser, size int64) {
 	setStream(c, body, int(size), func() {})
 }
 
-// Write answers with the output of write, piece by piece, before the deadline of the request. An
-// error of write closes the connection before the end of the answer, so that the client notices it.
+// Write answers with the output of write in pieces, before the deadline of the request. After an
+// error of write the connection is closed before the end of the answer, so that the client notices
+// the error.
 //
-// write runs after the handler has returned, so that it must not use c. It must return at the first
-// error of w, which means that the client has left, and when the context of the request is done.
+// write runs after the handler has returned and must not use c. It must return at the first error
+// of w, which means that the client has left, and when the context of the request is done.
 func Write(c *fiber.Ctx, write func(w *bufio.Writer) error) {
 	body, w := io.Pipe()
 	ended := make(chan struct{})
@@ -43,7 +44,7 @@ func Write(c *fiber.Ctx, write func(w *bufio.Writer) error) {
 	setStream(c, body, -1, func() { <-ended })
 }
 
-// setStream makes body the answer. wait waits for the writer of body after body is closed.
+// setStream makes body the answer. wait is called after body is closed, and waits for its writer.
 func setStream(c *fiber.Ctx, body io.ReadCloser, size int, wait func()) {
 	s := &stream{ReadCloser: body, conn: c.Context().Conn(), end: wait}
 	s.deadline, _ = c.UserContext().Deadline()
@@ -67,7 +68,7 @@ type stream struct {
 	closed   sync.Once
 }
 
-// errSlow means that the client has not read the answer before the deadline of the request.
+// errSlow means that the client did not read the answer before the deadline of the request.
 var errSlow = errors.New("httpd: the answer was not read in time")
 
 func (s *stream) Read(b []byte) (int, error) {
@@ -84,7 +85,7 @@ func (s *stream) Read(b []byte) (int, error) {
 	return s.ReadCloser.Read(b)
 }
 
-// Close closes the body, and ends the request.
+// Close closes the body and ends the request.
 func (s *stream) Close() (err error) {
 	s.closed.Do(func() {
 		err = s.ReadCloser.Close()

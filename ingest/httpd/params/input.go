@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Input reads the parameters of one request and collects their problems.
+// Input reads the parameters of a request and collects their problems.
 type Input struct {
 	relay.Problems
 	Get Source
@@ -25,14 +25,14 @@ type Input struct {
 	known   []string // the parameters that were read
 }
 
-// New returns the parameters of a source; name returns the name of a parameter in the texts of
+// New returns an Input that reads from get. name returns the name of a parameter in the texts of
 // problems.
 func New(get Source, name func(string) string) *Input {
 	return &Input{Problems: relay.Problems{}, Get: get, name: name}
 }
 
-// OfRequest returns the parameters of a request like New. In addition, Err refuses parameters
-// of the query that were not read before, because a misspelt parameter would have no effect.
+// OfRequest returns an Input like New, of which Err also refuses parameters of the query that were
+// not read, because a misspelt parameter would have no effect.
 func OfRequest(c *fiber.Ctx, get Source, name func(string) string) *Input {
 	i := New(nil, name)
 	i.request = c
@@ -43,17 +43,16 @@ func OfRequest(c *fiber.Ctx, get Source, name func(string) string) *Input {
 	return i
 }
 
-// OfList returns the parameters of a request that has all of them in the query.
+// OfList returns an Input for a request with all parameters in the query.
 func OfList(c *fiber.Ctx, name func(string) string) *Input { return OfRequest(c, OfQuery(c), name) }
 
-// Know adds a known parameter that is not read with Get.
+// Know adds a parameter that is not read with Get to the known parameters.
 func (i *Input) Know(name string) { i.known = append(i.known, name) }
 
-// Knows reports whether a parameter is known, because it was read or added with Know.
+// Knows reports whether a parameter was read with Get or added with Know.
 func (i *Input) Knows(name string) bool { return slices.Contains(i.known, name) }
 
-// Err returns the problems of the parameters that were read, and those of unknown parameters
-// in the query.
+// Err returns the problems of the read parameters and of unknown parameters in the query.
 func (i *Input) Err() error {
 	if i.request != nil {
 		RefuseUnknown(i.request, i.Problems, i.known)
@@ -61,24 +60,24 @@ func (i *Input) Err() error {
 	return i.Problems.Err()
 }
 
-// Wrong adds a problem; %s in the text becomes the parameter's name.
+// Wrong adds a problem. It replaces %s in the text by the parameter's name.
 func (i *Input) Wrong(name, text string) {
 	i.Add(name, strings.ReplaceAll(text, "%s", i.name(name)))
 }
 
-// Value returns a parameter as its source has it; nil if it is missing or null.
+// Value returns a parameter as its source returns it, or nil if it is missing or null.
 func (i *Input) Value(name string) any {
 	v, _ := i.Get(name)
 	return v
 }
 
-// Null reports whether a parameter is given as null.
+// Null reports whether a parameter is present and null.
 func (i *Input) Null(name string) bool {
 	v, present := i.Get(name)
 	return present && v == nil
 }
 
-// Optional returns a string, nil if it is missing.
+// Optional returns a string, or nil if it is missing.
 func (i *Input) Optional(name string) *string {
 	switch v := i.Value(name).(type) {
 	case nil:
@@ -92,7 +91,7 @@ func (i *Input) Optional(name string) *string {
 	return nil
 }
 
-// Text returns a string, "" if it is missing.
+// Text returns a string, or "" if it is missing.
 func (i *Input) Text(name string) string {
 	if v := i.Optional(name); v != nil {
 		return *v
@@ -109,7 +108,7 @@ func (i *Input) Required(name string) string {
 	return text
 }
 
-// Texts returns a list of strings. In the query it may be a single string.
+// Texts returns a list of strings. A query may have a single string instead.
 func (i *Input) Texts(name string) []string {
 	switch value := i.Value(name).(type) {
 	case nil:
@@ -132,8 +131,8 @@ func (i *Input) Texts(name string) []string {
 	return nil
 }
 
-// Flag returns a boolean, nil if it is missing. In a query it is true, false, 1 or 0, and
-// missing if it is empty.
+// Flag returns a boolean, or nil if it is missing. In a query, booleans are true, false, 1 or 0,
+// and an empty value is missing.
 func (i *Input) Flag(name string) *bool {
 	switch v := i.Value(name).(type) {
 	case nil:
@@ -158,8 +157,8 @@ func ParseBool(text string) (b, ok bool) {
 	return b, b || text == "false" || text == "0"
 }
 
-// Integer returns a whole number, nil if it is missing; 1e3 and 1.0 are whole. In a query it is
-// missing if it is empty.
+// Integer returns an integer, or nil if it is missing. 1e3 and 1.0 are integers. In a query, an
+// empty value is missing.
 func (i *Input) Integer(name string) *int64 {
 	switch v := i.Value(name).(type) {
 	case nil:
@@ -180,7 +179,7 @@ func (i *Input) Integer(name string) *int64 {
 	return nil
 }
 
-// Time returns a required time in ISO 8601, from the years 1970 to 2199; without a zone it is
+// Time returns a required time in ISO 8601 between the years 1970 and 2199. The default zone is
 // UTC. form describes the format in problems.
 func (i *Input) Time(name, form string) time.Time {
 	text := strings.TrimSpace(i.Text(name))
@@ -197,8 +196,8 @@ func (i *Input) Time(name, form string) time.Time {
 	return time.Time{}
 }
 
-// Int returns a whole number from 1 to limit, fallback if it is missing. form describes the
-// range in problems; limit follows it.
+// Int returns an integer from 1 to limit, or fallback if it is missing. form describes the range
+// in problems, in which limit follows it.
 func (i *Input) Int(name string, fallback, limit int, form string) int {
 	text := i.Text(name)
 	if text == "" {
@@ -211,11 +210,11 @@ func (i *Input) Int(name string, fallback, limit int, form string) int {
 	return int(n)
 }
 
-// maxPage keeps the offset of a page within an integer.
+// maxPage is the highest page, so that the offset of a page does not overflow.
 const maxPage = 1_000_000_000
 
-// Page returns the page that the parameters page and per_page select: by default the first,
-// with perPage records.
+// Page returns the page that the parameters page and per_page select. The default is the first
+// page with perPage records.
 func (i *Input) Page(perPage int) relay.Page {
 	return relay.Page{
 		Number:  i.Int("page", 1, maxPage, "a number from 1 to"),

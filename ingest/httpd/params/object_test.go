@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestObject(t *testing.T) {
+func TestObjectReturnsMembersOrAnError(t *testing.T) {
 	for body, want := range map[string]any{
 		` {"a": "x" , "b":1.50, "c" : null,"d":true,"e":false,"a":"last"} `: map[string]any{
 			"a": "last", "b": json.Number("1.50"), "c": nil, "d": true, "e": false,
@@ -32,14 +32,14 @@ func TestObject(t *testing.T) {
 		if err != nil {
 			got = err
 		}
-		if wrong, is := want.(error); is {
-			if err != wrong { //nolint:errorlint // the very error
-				t.Errorf("%q: %v, want %v", body, got, wrong)
+		if wantErr, isError := want.(error); isError {
+			if err != wantErr { //nolint:errorlint // the same error
+				t.Errorf("Object(%q) = %v, want %v", body, got, wantErr)
 			}
 			continue
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%q: %s", body, diff)
+			t.Errorf("Object(%q): (-want +got)\n%s", body, diff)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package params reads the parameters of requests from the path, the query and a JSON body. It
-// collects the problems of each parameter. The surface decides how their texts name it.
+// Package params reads the parameters of requests from the path, the query and a JSON body, and
+// collects the problems of each parameter. The surface chooses the names of parameters in problems.
 package params
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Path returns a path parameter, decoded, and copied out of Fiber's buffer.
+// Path returns a decoded copy of a path parameter.
 func Path(c *fiber.Ctx, name string) string {
 	raw := utils.CopyString(c.Params(name))
 	if text, err := url.PathUnescape(raw); err == nil {
@@ -27,19 +27,19 @@ func Path(c *fiber.Ctx, name string) string {
 	return raw
 }
 
-// Query returns a parameter of the query, copied out of Fiber's buffer.
+// Query returns a copy of a parameter of the query.
 func Query(c *fiber.Ctx, name string) string { return utils.CopyString(c.Query(name)) }
 
-// maxUnknown is the largest number of unknown parameters in an answer, and maxUnknownName the
-// largest length of their names in bytes.
+// maxUnknown is the maximum number of unknown parameters in an answer, and maxUnknownName the
+// maximum length of their names in bytes.
 const (
 	maxUnknown     = 10
 	maxUnknownName = 60
 )
 
 // RefuseUnknown adds a problem for each unknown parameter of the query. The parameters of the
-// route are known. A parameter with brackets, such as filters[iccid][value], is known if the name
-// before them is known.
+// route are known. A parameter with brackets, for example filters[iccid][value], is known if the
+// name before the brackets is known.
 func RefuseUnknown(c *fiber.Ctx, p relay.Problems, known []string) {
 	unknown := 0
 	for key := range c.Context().QueryArgs().All() {
@@ -54,7 +54,7 @@ func RefuseUnknown(c *fiber.Ctx, p relay.Problems, known []string) {
 	}
 }
 
-// WithoutQuery returns a handler that refuses parameters of the query, except those of the
+// WithoutQuery returns a handler that refuses parameters of the query, except parameters of the
 // route.
 func WithoutQuery(handle fiber.Handler) fiber.Handler {
 	return func(c *fiber.Ctx) error {
@@ -65,7 +65,7 @@ func WithoutQuery(handle fiber.Handler) fiber.Handler {
 	}
 }
 
-// acceptedText returns the text that lists the parameters of an operation.
+// acceptedText returns the text that lists the known parameters of an operation.
 func acceptedText(known []string) string {
 	if len(known) == 0 {
 		return "the operation takes no parameters."
@@ -85,20 +85,20 @@ func IsJSON(c *fiber.Ctx) bool {
 	return strings.EqualFold(strings.TrimSpace(media), fiber.MIMEApplicationJSON)
 }
 
-// The answers to a body with another Content-Type, and to one that is not valid JSON.
+// Answers to a body that has another Content-Type or is not valid JSON.
 var (
 	ErrNotJSON     = fiber.NewError(fiber.StatusUnsupportedMediaType, "Content-Type must be application/json.")
 	ErrInvalidJSON = fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")
 )
 
-// Errors of bodies that are not one JSON object.
+// Errors for bodies that are not a single JSON object.
 var (
 	ErrSyntax    = errors.New("Invalid JSON.")
 	ErrNotObject = errors.New("The body must be an object.")
 )
 
-// Object reads a body that is one JSON object; its numbers are json.Number. The error
-// is ErrSyntax or ErrNotObject.
+// Object parses a body that is a single JSON object. Numbers become json.Number. The error is
+// ErrSyntax or ErrNotObject.
 func Object(body []byte) (map[string]any, error) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
@@ -129,8 +129,8 @@ func DecodeStrictly(raw []byte, v any) error {
 
 func decode(d *json.Decoder, v any) error {
 	err := d.Decode(v)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		return relay.Invalid(wrong.Field, "The "+relay.FieldWords(wrong.Field)+" must be "+TypeName(wrong.Type)+".")
+	if typeErr, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && typeErr.Field != "" {
+		return relay.Invalid(typeErr.Field, "The "+relay.FieldWords(typeErr.Field)+" must be "+TypeName(typeErr.Type)+".")
 	}
 	if err != nil {
 		if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
@@ -144,7 +144,7 @@ func decode(d *json.Decoder, v any) error {
 	return nil
 }
 
-// TypeName returns the name of a type's values in problems.
+// TypeName returns the name of the values of a type in problems.
 func TypeName(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
@@ -161,15 +161,15 @@ func TypeName(t reflect.Type) string {
 	return "an object"
 }
 
-// Source finds a parameter. value is nil, a string, a QueryText, a bool, a json.Number, a []any
-// or a map[string]any. present reports whether the request has the parameter; null is present.
+// Source returns a parameter. value is nil, a string, a QueryText, a bool, a json.Number, a []any
+// or a map[string]any. present reports whether the request has the parameter, which may be null.
 type Source func(name string) (value any, present bool)
 
 // QueryText is a value of a query. Unlike a string of a JSON body, it may be a boolean, a
 // number, or a list of one entry.
 type QueryText string
 
-// OfObject returns the members of an object.
+// OfObject returns a Source of the members of an object.
 func OfObject(members map[string]any) Source {
 	return func(name string) (any, bool) {
 		v, present := members[name]
@@ -177,7 +177,8 @@ func OfObject(members map[string]any) Source {
 	}
 }
 
-// OfQuery returns the first value of each parameter of the request's query.
+// OfQuery returns a Source of the first value of each parameter of the query. Empty values are
+// missing.
 func OfQuery(c *fiber.Ctx) Source {
 	return func(name string) (any, bool) {
 		if text := Query(c, name); text != "" {
@@ -187,8 +188,8 @@ func OfQuery(c *fiber.Ctx) Source {
 	}
 }
 
-// OfValues returns the parameters of a query. name[] is the same as name. Several values are a
-// list; a single value of name[] is a list if lists is set.
+// OfValues returns a Source of the parameters of a query. name[] is the same as name. Several
+// values are a list. A single value of name[] is a list if lists is set.
 func OfValues(q url.Values, lists bool) Source {
 	return func(name string) (any, bool) {
 		values := slices.Concat(q[name], q[name+"[]"])
@@ -206,7 +207,7 @@ func OfValues(q url.Values, lists bool) Source {
 	}
 }
 
-// Or returns the parameters of s, and those of fallback that are missing or null in s.
+// Or returns a Source that reads parameters that are missing or null in s from fallback.
 func (s Source) Or(fallback Source) Source {
 	return func(name string) (any, bool) {
 		v, present := s(name)
