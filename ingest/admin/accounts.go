@@ -26,12 +26,12 @@ type accountJSON struct {
 	CallbackURL string          `json:"callback_url"` // "" for none
 	Signed      bool            `json:"signed"`       // the account has a webhook secret
 	Credit      int64           `json:"credit"`
-	Document    *string         `json:"document"` // the inventory document that declares it; null for none
+	Document    *string         `json:"document"` // the inventory document that declares the account; null for none
 	Unopened    bool            `json:"unopened,omitempty"`
 }
 
-// accountsOf returns accounts for an answer. It masks their URLs if the caller may not read
-// texts of messages.
+// accountsOf returns accounts for an answer, with masked URLs if the caller may not read texts of
+// messages.
 func (s *Surface) accountsOf(c *fiber.Ctx, accounts ...account.Account) ([]accountJSON, error) {
 	ids := httpd.Each(accounts, func(a account.Account) relay.AccountID { return a.ID })
 	balances, err := s.Credit.Balances(c.UserContext(), ids)
@@ -69,7 +69,7 @@ func (s *Surface) listAccounts(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"data": views})
 }
 
-// pathAccount returns the account whose name or id is in the path of a request.
+// pathAccount returns the account in the path of a request, which has its name or id.
 func (s *Surface) pathAccount(c *fiber.Ctx) (account.Account, error) {
 	ref := AccountRef(params.Path(c, "account"))
 	id, err := s.findAccount(c.UserContext(), ref)
@@ -177,8 +177,8 @@ func (s *Surface) checkedNames(sel *selection) (map[relay.AccountID]string, erro
 	return s.accountNames(sel.c.UserContext())
 }
 
-// findNamed returns the accounts' names by id and the records of find, or the problems of the
-// parameters.
+// findNamed returns the accounts' names by id and the records that find returns, or the problems
+// of the parameters.
 func findNamed[F, T any](s *Surface, sel *selection, f F, find func(context.Context, F) ([]T, error)) (names map[relay.AccountID]string, found []T, err error) {
 	if names, err = s.checkedNames(sel); err != nil {
 		return nil, nil, err
@@ -205,10 +205,10 @@ func (r *AccountRef) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// accountID returns the id of the account that a request refers to; 0 for an empty reference.
-// It does not check that an id exists. The error for an unknown name is relay.KindInvalid. A
-// user of the role account refers to its own account by default; the error for another account is
-// relay.KindForbidden.
+// accountID returns the id of the account that a request refers to, or 0 for an empty reference.
+// It does not check that an id exists. The error for an unknown name is relay.KindInvalid. For a
+// user of the role account, the default is the user's account, and the error for another account
+// is relay.KindForbidden.
 func (s *Surface) accountID(c *fiber.Ctx, r AccountRef) (relay.AccountID, error) {
 	id, err := s.findAccount(c.UserContext(), r)
 	p := principalOf(c)
@@ -221,7 +221,7 @@ func (s *Surface) accountID(c *fiber.Ctx, r AccountRef) (relay.AccountID, error)
 	return p.Account, relay.Errorf(relay.KindForbidden, "The role account sees its own account only.")
 }
 
-// findAccount returns the id of an account; 0 for an empty reference.
+// findAccount returns the id of an account, or 0 for an empty reference.
 func (s *Surface) findAccount(ctx context.Context, r AccountRef) (relay.AccountID, error) {
 	if r == "" {
 		return 0, nil
@@ -236,7 +236,7 @@ func (s *Surface) findAccount(ctx context.Context, r AccountRef) (relay.AccountI
 	return a.ID, err
 }
 
-// tokenJSON is a token in an answer. Its text is not stored.
+// tokenJSON is a token without its text, which is not stored.
 type tokenJSON struct {
 	ID        string          `json:"id"`
 	Account   relay.AccountID `json:"account"`
@@ -266,7 +266,7 @@ func (s *Surface) listTokens(c *fiber.Ctx, sel *selection) error {
 	return c.JSON(fiber.Map{"data": httpd.Each(declaredTokens, tokenOf)})
 }
 
-// addToken adds a token and answers with its text, which no later answer has.
+// addToken adds a token and answers with its text. No other answer has the text.
 func (s *Surface) addToken(c *fiber.Ctx) error {
 	var form struct {
 		Account AccountRef `json:"account"`
@@ -284,11 +284,11 @@ func (s *Surface) addToken(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	text, made, err := s.Inventory.AddToken(c.UserContext(), acct, form.Scopes, form.Source, form.Secret)
+	text, token, err := s.Inventory.AddToken(c.UserContext(), acct, form.Scopes, form.Source, form.Secret)
 	if err != nil {
 		return err
 	}
-	view := tokenOf(account.DeclaredToken{Token: made})
+	view := tokenOf(account.DeclaredToken{Token: token})
 	n := httpd.NoteOf(c)
 	n.Target, n.Account, n.After = view.ID, acct, view
 	return c.Status(fiber.StatusCreated).JSON(fiber.Map{"data": struct {
@@ -298,11 +298,11 @@ func (s *Surface) addToken(c *fiber.Ctx) error {
 }
 
 func (s *Surface) revokeToken(c *fiber.Ctx) error {
-	revoked, err := s.Inventory.RevokeToken(c.UserContext(), params.Path(c, "token_id"))
+	token, err := s.Inventory.RevokeToken(c.UserContext(), params.Path(c, "token_id"))
 	if err != nil {
 		return err
 	}
 	n := httpd.NoteOf(c)
-	n.Target, n.Account, n.Before = revoked.ID(), revoked.Account, tokenOf(revoked)
-	return c.JSON(fiber.Map{"data": tokenOf(revoked)})
+	n.Target, n.Account, n.Before = token.ID(), token.Account, tokenOf(token)
+	return c.JSON(fiber.Map{"data": tokenOf(token)})
 }

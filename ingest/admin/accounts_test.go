@@ -8,9 +8,9 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestAccountsAreNamedOrNumbered(t *testing.T) {
-	o := newOffice(t)
-	o.applied(acme+"  - {name: globex}\n", "")
+func TestAccountsAreSelectedByNameOrID(t *testing.T) {
+	o := newOperatorAPI(t)
+	o.mustApply(acme+"  - {name: globex}\n", "")
 	for _, request := range []struct{ route, body string }{
 		{"GET /admin/credit?account=ACCOUNT", ""},
 		{"GET /admin/messages?account=ACCOUNT", ""},
@@ -22,19 +22,19 @@ func TestAccountsAreNamedOrNumbered(t *testing.T) {
 		{"POST /admin/deliveries/replay", `{"account":"ACCOUNT"}`},
 	} {
 		t.Run(request.route, func(t *testing.T) {
-			ask := func(account string) string {
-				return o.ask(strings.ReplaceAll(request.route, "ACCOUNT", account), strings.ReplaceAll(request.body, "ACCOUNT", account))
+			call := func(account string) string {
+				return o.call(strings.ReplaceAll(request.route, "ACCOUNT", account), strings.ReplaceAll(request.body, "ACCOUNT", account))
 			}
-			named, numbered := ask("acme"), ask("1")
-			answertest.Begins(t, "the answer by name", named, "200 ")
-			relaytest.Equal(t, "the answer by id", numbered, named)
+			byName, byID := call("acme"), call("1")
+			answertest.Begins(t, "the answer by name", byName, "200 ")
+			relaytest.Equal(t, "the answer by id", byID, byName)
 			if request.body != "" {
-				asNumber := o.ask(request.route, strings.ReplaceAll(request.body, `"ACCOUNT"`, "1"))
-				if asNumber != named {
-					t.Errorf("as a number %s\nby name %s", asNumber, named)
+				byNumber := o.call(request.route, strings.ReplaceAll(request.body, `"ACCOUNT"`, "1"))
+				if byNumber != byName {
+					t.Errorf("answer by a JSON number = %s\nwant %s", byNumber, byName)
 				}
 			}
-			unknown := ask("nobody")
+			unknown := call("nobody")
 			answertest.Begins(t, "the answer for an unknown name", unknown, "422 ")
 			answertest.Contains(t, "the answer for an unknown name", unknown, `"account":["There is no account named \"nobody\"."]`)
 		})

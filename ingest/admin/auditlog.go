@@ -21,7 +21,7 @@ type auditJSON struct {
 	Account   relay.AccountID `json:"account"` // 0 for none or several
 	Outcome   audit.Outcome   `json:"outcome"`
 	Status    int             `json:"status"`
-	Request   json.RawMessage `json:"request"` // null if it is not recorded, like Before and After
+	Request   json.RawMessage `json:"request"` // null if it is not recorded; the same applies to Before and After
 	Before    json.RawMessage `json:"before"`
 	After     json.RawMessage `json:"after"`
 }
@@ -38,7 +38,7 @@ func (s *Surface) listAudit(c *fiber.Ctx, sel *selection) error {
 		return err
 	}
 	size := func(e *audit.Entry) int { return 500 + len(e.Request) + len(e.Before) + len(e.After) }
-	found, err := inPieces(limit, size, func(n int) (found []audit.Entry, hasMore bool, err error) {
+	found, err := readInPieces(limit, size, func(n int) (found []audit.Entry, hasMore bool, err error) {
 		f.Limit = n
 		found, f.Cursor, err = s.Audit.List(c.UserContext(), f)
 		return found, f.Cursor != "", err
@@ -55,7 +55,7 @@ func (s *Surface) listAudit(c *fiber.Ctx, sel *selection) error {
 	return sendPage(c, views, f.Cursor)
 }
 
-// record calls the handler, and records its change in the audit log.
+// record calls the next handler and records its change in the audit log.
 func (s *Surface) record(c *fiber.Ctx) error {
 	o, p := s.operationOf(c), principalOf(c)
 	if !o.change {

@@ -16,18 +16,18 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// metric is a metric whose values are taken from S, the result of one read. It is a counter if its
-// name ends in _total, else a gauge.
+// metric is a metric with values from S, the result of a read. It is a counter if its name ends in
+// _total, and otherwise a gauge.
 type metric[S any] struct {
 	name, help string
 	labels     []string
 	values     func(numbers S, emit emit)
 }
 
-// emit adds a value with the values of its labels to a metric.
+// emit adds a value with its label values to a metric.
 type emit func(value float64, labels ...string)
 
-// collector calls read once for each request for its metrics.
+// collector calls read once for each scrape.
 type collector[S any] struct {
 	read    func() S
 	metrics []metric[S]
@@ -69,8 +69,8 @@ type column[T any] struct {
 	value      func(T) float64
 }
 
-// newListCollector returns the metrics of a list: each column has a value for each record. key
-// returns the values of a record's labels.
+// newListCollector returns metrics with a value for each record of a list. key returns the label
+// values of a record.
 func newListCollector[T any](read func() []T, labels []string, key func(T) []string, columns ...column[T]) prometheus.Collector {
 	metrics := make([]metric[[]T], len(columns))
 	for i, col := range columns {
@@ -83,28 +83,28 @@ func newListCollector[T any](read func() []T, labels []string, key func(T) []str
 	return newCollector(read, metrics...)
 }
 
-// perLabel emits numbers by label.
+// perLabel emits each number with its key as the label value.
 func perLabel[N int | int64 | uint64](numbers map[string]N, emit emit) {
 	for label, n := range numbers {
 		emit(float64(n), label)
 	}
 }
 
-func flag(b bool) float64 {
+func boolValue(b bool) float64 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// NewJournalCollector returns the metrics of the journals and of their processing.
+// NewJournalCollector returns the metrics of the journals and their processing.
 func NewJournalCollector(intakes []*intake.Intake) prometheus.Collector {
 	type journal struct {
 		intake.Status
 		kind string
 	}
 	read := func() []journal {
-		return httpd.Each(intakes, func(in *intake.Intake) journal { return journal{in.Status(), string(in.Kind())} })
+		return httpd.Each(intakes, func(i *intake.Intake) journal { return journal{i.Status(), string(i.Kind())} })
 	}
 	return newListCollector(read, []string{"kind"}, func(j journal) []string { return []string{j.kind} }, []column[journal]{
 		{"entries_accepted_total", "Entries written to the journal.", func(j journal) float64 { return float64(j.Accepted) }},
@@ -112,7 +112,7 @@ func NewJournalCollector(intakes []*intake.Intake) prometheus.Collector {
 		{"entries_quarantined_total", "Entries quarantined or unrouted.", func(j journal) float64 { return float64(j.Quarantined) }},
 		{"entries_deferred_total", "Entries deferred because the account's codecs used up their time or exceeded a limit, or the post was large.", func(j journal) float64 { return float64(j.Deferred) }},
 		{"entries_pending", "Entries accepted and not yet processed.", func(j journal) float64 { return float64(j.Lag) }},
-		{"processing_stalled", "1 while processing waits for a back end, else 0.", func(j journal) float64 { return flag(j.Waiting != "") }},
+		{"processing_stalled", "1 while processing waits for a back end, else 0.", func(j journal) float64 { return boolValue(j.Waiting != "") }},
 		{"journal_bytes", "Size of the journal on disk.", func(j journal) float64 { return float64(j.Journal.Bytes) }},
 		{"journal_limit_bytes", "Size at which the journal accepts no more entries.", func(j journal) float64 { return float64(j.Journal.MaxBytes) }},
 		{"journal_gaps", "Unreadable ranges of the journal, as found at the start.", func(j journal) float64 { return float64(j.Journal.Gaps) }},
@@ -127,24 +127,24 @@ func NewStoredCollector(stored func() map[string]int64) prometheus.Collector {
 	})
 }
 
-// AccountFigures has the counts of an account's records.
+// AccountFigures has the figures of an account.
 type AccountFigures struct {
 	ID              relay.AccountID
 	Name            string
 	Credits         *int64 // nil if the account never had credit
-	Devices, Silent int    // Silent is the number of devices not heard for a day
+	Devices, Silent int    // Silent counts devices that sent no frame for a day
 	RaisedAlarms    int64
 	SIMs            map[sim.State]int64
 	SIMsAtLimit     int64
-	UsageBytes      float64 // of SIMs in this month
+	UsageBytes      float64 // of all SIMs in this month
 }
 
-// maxAccountsWithMetrics is the largest number of accounts with metrics. An account has up to
-// ten series, and every gateway exposes them.
+// maxAccountsWithMetrics is the maximum number of accounts with metrics. An account has up to ten
+// series, which every gateway exposes.
 const maxAccountsWithMetrics = 1000
 
-// NewAccountCollector returns the metrics of accounts, of the first maxAccountsWithMetrics in
-// figures. All gateways expose the same values.
+// NewAccountCollector returns the metrics of the first maxAccountsWithMetrics accounts in figures.
+// All gateways expose the same values.
 func NewAccountCollector(figures func() []AccountFigures) prometheus.Collector {
 	read := func() []AccountFigures {
 		accounts := figures()
@@ -181,8 +181,8 @@ func NewAccountCollector(figures func() []AccountFigures) prometheus.Collector {
 	)
 }
 
-// Deliveries has the present numbers of the delivery queue and its counters since the start. The
-// status has the fields with a name in JSON.
+// Deliveries has the gauges of the delivery queue and its counters since the start. Fields with a
+// JSON name are also in the status.
 type Deliveries struct {
 	Running   int   `json:"running"`
 	Waiting   int   `json:"waiting"`
@@ -214,16 +214,16 @@ func NewDeliveryCollector(deliveries func() Deliveries) prometheus.Collector {
 	}...)
 }
 
-// Bind is the state of a bind to a carrier, with its counters since the start. The status has
-// the fields with a name in JSON.
+// Bind is the state of a bind to a carrier, with its counters since the start. Fields with a JSON
+// name are also in the status.
 type Bind struct {
 	Carrier   string    `json:"-"`
-	Name      string    `json:"name"` // among the carrier's binds
+	Name      string    `json:"name"` // unique among the carrier's binds
 	Type      string    `json:"type"` // transceiver, receiver or transmitter
 	Addr      string    `json:"addr"`
 	Bound     bool      `json:"bound"`
 	Since     time.Time `json:"since"` // the time of the last change of Bound
-	Error     string    `json:"error"` // why it is not bound
+	Error     string    `json:"error"` // the reason if Bound is false
 	Binds     int64     `json:"-"`
 	Messages  int64     `json:"messages"` // accepted
 	Receipts  int64     `json:"receipts"` // accepted
@@ -235,7 +235,7 @@ type Bind struct {
 // NewBindCollector returns the metrics of the binds to carriers.
 func NewBindCollector(binds func() []Bind) prometheus.Collector {
 	return newListCollector(binds, []string{"carrier", "bind"}, func(b Bind) []string { return []string{b.Carrier, b.Name} }, []column[Bind]{
-		{"carrier_bound", "1 while the bind to the carrier is established.", func(b Bind) float64 { return flag(b.Bound) }},
+		{"carrier_bound", "1 while the bind to the carrier is established.", func(b Bind) float64 { return boolValue(b.Bound) }},
 		{"carrier_binds_total", "Binds established.", func(b Bind) float64 { return float64(b.Binds) }},
 		{"carrier_messages_total", "Inbound messages accepted.", func(b Bind) float64 { return float64(b.Messages) }},
 		{"carrier_receipts_total", "Receipts accepted.", func(b Bind) float64 { return float64(b.Receipts) }},
@@ -245,7 +245,7 @@ func NewBindCollector(binds func() []Bind) prometheus.Collector {
 	}...)
 }
 
-// Sending has the present queue of a carrier, and the outcomes of message parts since the start.
+// Sending has the queue lengths of a carrier, and the outcomes of message parts since the start.
 type Sending struct {
 	Carrier           string
 	Waiting, UnderWay int
@@ -332,8 +332,8 @@ func NewSpanCollector(stats func() (sent, dropped uint64)) prometheus.Collector 
 	})
 }
 
-// upMaxAge is the time for which the result of a check is used again, so that frequent requests for
-// the metrics do not burden the back ends.
+// upMaxAge is the time for which the result of a check is reused, so that frequent scrapes do not
+// burden the back ends.
 const upMaxAge = 5 * time.Second
 
 // NewUpCollector returns the metric of the states of the back ends.
@@ -352,7 +352,7 @@ func NewUpCollector(backends []Backend, now func() time.Time) prometheus.Collect
 	return newCollector(read, metric[map[string]error]{
 		"backend_up", "1 if a back end works, 0 if it is down, as in /readyz.", []string{"backend"}, func(down map[string]error, emit emit) {
 			for _, b := range backends {
-				emit(flag(down[b.Name] == nil), b.Name)
+				emit(boolValue(down[b.Name] == nil), b.Name)
 			}
 		},
 	})

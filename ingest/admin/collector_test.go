@@ -15,5 +15,5 @@ func TestTheNumberOfAccountsWithMetricsIsBounded(t *testing.T) {
 		accounts[i].ID += accounts[max(0, i-1)].ID
 	}
 	c := NewAccountCollector(func() []AccountFigures { return accounts })
-	relaytest.Equal(t, "the series of a metric", testutil.CollectAndCount(c, "penstock_account_devices"), maxAccountsWithMetrics)
+	relaytest.Equal(t, "the number of series of a metric", testutil.CollectAndCount(c, "penstock_account_devices"), maxAccountsWithMetrics)
 }

@@ -21,14 +21,14 @@ func TestRoutesAreOperationsOfTheContract(t *testing.T) {
 func TestTheContractNamesEveryAcceptedValue(t *testing.T) {
 	doc, err := openapi.Load(OpenAPI())
 	relaytest.NoError(t, err)
-	for name, taken := range map[string]string{
+	for name, want := range map[string]string{
 		"kind":           fmt.Sprint(event.Kinds()),
 		"state":          fmt.Sprint([]event.State{event.Done, event.Quarantined, event.Unrouted, event.Pending}),
 		"delivery_state": fmt.Sprint(outbox.States()),
 		"delivery_kind":  fmt.Sprint(outbox.Kinds()),
 	} {
-		if got := fmt.Sprint(doc.Components.Parameters[name].Value.Schema.Value.Enum); got != taken {
-			t.Errorf("%s: the contract has %s, the handlers take %s", name, got, taken)
+		if got := fmt.Sprint(doc.Components.Parameters[name].Value.Schema.Value.Enum); got != want {
+			t.Errorf("%s: values in the contract = %s, want %s", name, got, want)
 		}
 	}
 }

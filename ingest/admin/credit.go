@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/credit"
 )
 
-// maxReason is the longest reason of an adjustment, in bytes.
+// maxReason is the maximum length of the reason of an adjustment, in bytes.
 const maxReason = 200
 
 // adjustCredit adds an amount, which may be negative, to the credit of an account.

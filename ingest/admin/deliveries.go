@@ -28,11 +28,11 @@ type deliveryJSON struct {
 	// empty for a delivery that is not parked.
 	WaitsFor outbox.Wait `json:"waits_for,omitempty"`
 	Endpoint string      `json:"endpoint,omitempty"`
-	// Hidden reports that the path of the target and the answers are left out because the
-	// caller may not read texts of messages.
+	// Hidden means that the path of the target and the answers are omitted because the caller
+	// may not read texts of messages.
 	Hidden bool `json:"hidden,omitempty"`
-	// Unopened reports that the record cannot be decrypted, see relay.ErrUnopened. Its
-	// encrypted fields are left out.
+	// Unopened means that the record cannot be decrypted (see relay.ErrUnopened). Its encrypted
+	// fields are omitted.
 	Unopened bool `json:"unopened,omitempty"`
 }
 
@@ -41,7 +41,7 @@ type attemptJSON struct {
 	DurationMS float64 `json:"duration_ms"`
 	Status     int     `json:"status"` // 0 if there was no answer
 	Error      string  `json:"error"`
-	Reason     string  `json:"reason"` // the error in a text that an account may read
+	Reason     string  `json:"reason"` // a description of the error that an account may read
 	Response   string  `json:"response"`
 }
 
@@ -79,7 +79,7 @@ func (s *Surface) listDeliveries(c *fiber.Ctx, sel *selection) error {
 		return err
 	}
 	var meta searchMeta
-	found, err := inPieces(limit, sizeOfDelivery, func(n int) (found []outbox.Delivery, hasMore bool, err error) {
+	found, err := readInPieces(limit, sizeOfDelivery, func(n int) (found []outbox.Delivery, hasMore bool, err error) {
 		f.Limit = n
 		found, f.Cursor, err = s.Deliveries.List(c.UserContext(), f)
 		if meta.Next = f.Cursor; meta.Next != "" && len(found) < n {
@@ -97,7 +97,7 @@ func (s *Surface) listDeliveries(c *fiber.Ctx, sel *selection) error {
 	return c.JSON(fiber.Map{"data": views, "meta": meta})
 }
 
-// sizeOfDelivery returns the approximate memory of a delivery, in bytes.
+// sizeOfDelivery returns the approximate size of a delivery, in bytes.
 func sizeOfDelivery(d *outbox.Delivery) int {
 	size := 1 << 10
 	if d.Request != nil {
@@ -112,7 +112,8 @@ func sizeOfDelivery(d *outbox.Delivery) int {
 	return size
 }
 
-// replayDeliveries queues dead deliveries again, and delivered ones if include_delivered is set.
+// replayDeliveries queues selected deliveries again: dead ones, and delivered ones if
+// include_delivered is set.
 func (s *Surface) replayDeliveries(c *fiber.Ctx, sel *selection) error {
 	f, includeDelivered := sel.deliveries(), sel.flag("include_delivered")
 	sel.requireFilter()
@@ -136,7 +137,7 @@ type breakerJSON struct {
 	OpenedAt string          `json:"opened_at"`
 	ProbeAt  string          `json:"probe_at"`
 	Probes   int             `json:"probes"`
-	Waiting  int             `json:"waiting"` // parked deliveries
+	Waiting  int             `json:"waiting"` // the number of parked deliveries
 }
 
 // listBreakers lists the open breakers with their numbers of parked deliveries.
@@ -166,7 +167,7 @@ func (s *Surface) listBreakers(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"data": views})
 }
 
-// closeBreaker closes a breaker. Its parked deliveries are attempted at once.
+// closeBreaker closes a breaker, after which its parked deliveries are attempted.
 func (s *Surface) closeBreaker(c *fiber.Ctx) error {
 	endpoint := strings.Clone(c.Params("endpoint"))
 	breakers, err := s.Breakers.List(c.UserContext())

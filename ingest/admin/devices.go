@@ -23,7 +23,7 @@ type deviceJSON struct {
 	LocationID   string          `json:"location_id"`
 	FrameLogging bool            `json:"frame_logging"`
 	CreatedAt    string          `json:"created_at"`
-	LastSeenAt   *string         `json:"last_seen_at"` // null if it was never seen
+	LastSeenAt   *string         `json:"last_seen_at"` // null if the device never sent a frame
 	Position     *positionJSON   `json:"position"`
 	Radio        *radioJSON      `json:"radio"`
 	Alarms       int             `json:"alarms"` // raised and not cleared
@@ -37,7 +37,7 @@ type positionJSON struct {
 	Source string `json:"source"`
 }
 
-// radioJSON has the newest radio data of a device.
+// radioJSON is the newest radio data of a device.
 type radioJSON struct {
 	At       string   `json:"at"`
 	Battery  *float64 `json:"battery"` // percent
@@ -65,11 +65,11 @@ func deviceOf(d iot.FoundDevice, names map[relay.AccountID]string, radio map[str
 	return view
 }
 
-// maxDevices is the largest number of devices of a page.
+// maxDevices is the maximum number of devices on a page.
 const maxDevices = 500
 
-// listDevices lists devices of one or all accounts. Without the reading store the list has no
-// radio data, and meta.missing explains why.
+// listDevices lists devices of one or all accounts. While the reading store is down, the list has
+// no radio data and meta.missing has the reason.
 func (s *Surface) listDevices(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
 	f := iot.DeviceFilter{
@@ -95,8 +95,8 @@ func (s *Surface) listDevices(c *fiber.Ctx, sel *selection) error {
 	return c.JSON(fiber.Map{"data": views, "meta": fiber.Map{"next": nextCursor, "missing": missing}})
 }
 
-// radioOf returns the radio data of devices by account and device, and the reason why some of
-// it is missing, "" if none is.
+// radioOf returns the radio data of devices by account and device, and the reason why some data is
+// missing, or "" if it is complete.
 func (s *Surface) radioOf(c *fiber.Ctx, found []iot.FoundDevice) (byAccount map[relay.AccountID]map[string]iot.RadioData, missing string) {
 	if s.IoT.RadioDetail() == iot.RadioOff {
 		return nil, "radio data is not stored (readings.radio_data is off)"
@@ -119,7 +119,7 @@ func (s *Surface) radioOf(c *fiber.Ctx, found []iot.FoundDevice) (byAccount map[
 // deviceDetailJSON is a device with its sensors.
 type deviceDetailJSON struct {
 	deviceJSON
-	DecoderName string             `json:"decoder_name"` // "" if it has no decoder
+	DecoderName string             `json:"decoder_name"` // "" if the device has no decoder
 	Sensors     []deviceSensorJSON `json:"sensors"`
 	// Missing lists the data that could not be read, each with the reason.
 	Missing []string `json:"missing"`
@@ -179,8 +179,8 @@ func (s *Surface) getDevice(c *fiber.Ctx, sel *selection) error {
 	return c.JSON(fiber.Map{"data": view})
 }
 
-// sensorsOf returns a device's sensors with their newest readings, and the reason why the
-// readings are missing, "" if they are not.
+// sensorsOf returns a device's sensors with their newest readings, and the reason why readings are
+// missing, or "" if none are.
 func (s *Surface) sensorsOf(c *fiber.Ctx, acct relay.AccountID, id string) (views []deviceSensorJSON, missing string, err error) {
 	ctx := c.UserContext()
 	sensors, err := s.IoT.Sensors(ctx, acct, id, "")

@@ -20,37 +20,38 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-// fixedReadings is a reading store that holds what a test says.
+// fixedReadings is a reading store with the data of a test.
 type fixedReadings struct {
 	iot.ReadingStore
-	stored  map[string]time.Time
+	stored  map[string]time.Time // time of the last reading by device
 	uplinks map[string]iot.RadioData
-	down    error
+	err     error // returned by all methods
 }
 
 func (s *fixedReadings) LastStored(_ context.Context, _ relay.AccountID, ids []string) (map[string]time.Time, error) {
-	out := map[string]time.Time{}
+	lastStored := map[string]time.Time{}
 	for _, id := range ids {
-		if at, there := s.stored[id]; there {
-			out[id] = at
+		if t, ok := s.stored[id]; ok {
+			lastStored[id] = t
 		}
 	}
-	return out, s.down
+	return lastStored, s.err
 }
 
 func (s *fixedReadings) Radio(context.Context, relay.AccountID, []string, time.Time) (map[string]iot.RadioData, error) {
-	return s.uplinks, s.down
+	return s.uplinks, s.err
 }
 
 func (s *fixedReadings) Latest(context.Context, relay.AccountID, string, []string) ([]iot.Point, error) {
-	return nil, s.down
+	return nil, s.err
 }
 
-// fleet is an office with devices: a1, a2 … of account 1, b1 of account 2.
-func fleet(t *testing.T) (*office, *fixedReadings) {
+// newOperatorAPIWithDevices returns an API with the devices a1, a2 and a3 of account 1, and b1 of
+// account 2.
+func newOperatorAPIWithDevices(t *testing.T) (*operatorAPI, *fixedReadings) {
 	t.Helper()
-	o, s := newOffice(t), &fixedReadings{stored: map[string]time.Time{}, uplinks: map[string]iot.RadioData{}}
-	o.applied(`{"sensor_types":[{"id":"temperature","name":"Temperature","metric_units":"°C"}],"accounts":[{"name":"acme"},{"name":"globex"}]}`, "")
+	o, s := newOperatorAPI(t), &fixedReadings{stored: map[string]time.Time{}, uplinks: map[string]iot.RadioData{}}
+	o.mustApply(`{"sensor_types":[{"id":"temperature","name":"Temperature","metric_units":"°C"}],"accounts":[{"name":"acme"},{"name":"globex"}]}`, "")
 	devices := iot.New(o.db.Devices, cachetest.Open(t).IoT(), s, catalogtest.Compile, iot.Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return o.now }})
 	for _, acct := range []relay.AccountID{1, 2} {
 		relaytest.NoError(t, o.db.Devices.CreateDecoder(t.Context(), acct, iot.Decoder{ID: "lpp"}))
@@ -75,61 +76,61 @@ func fleet(t *testing.T) (*office, *fixedReadings) {
 }
 
 func TestDevicesAreListed(t *testing.T) {
-	o, _ := fleet(t)
+	o, _ := newOperatorAPIWithDevices(t)
 	for _, tc := range []struct{ name, query, want string }{
-		{"all of them by account", "", "a1 a2 a3 b1"},
-		{"those never heard and the longest silent first", "order=silent", "a3 b1 a2 a1"},
-		{"of an account by its name", "account=globex", "b1"},
-		{"by a part of the name", "q=PROBE%20a", "a1 a2 a3"},
-		{"by a part of the account's name", "q=Glob", "b1"},
-		{"by the identifier as people write it", "q=70-B3-D5-7E-D0-00-00-01", "a2"},
-		{"with a raised alarm", "alarmed=true", "a2"},
-		{"with a raised alarm, of another account", "alarmed=true&account=2", ""},
-		{"by the decoder", "decoder=lpp&account=1", "a1 a2 a3"},
-		{"by a decoder that none has", "decoder=none", ""},
+		{"no filter", "", "a1 a2 a3 b1"},
+		{"by silence, devices without a frame first", "order=silent", "a3 b1 a2 a1"},
+		{"an account by its name", "account=globex", "b1"},
+		{"a part of the name", "q=PROBE%20a", "a1 a2 a3"},
+		{"a part of the account's name", "q=Glob", "b1"},
+		{"an identifier with hyphens", "q=70-B3-D5-7E-D0-00-00-01", "a2"},
+		{"a raised alarm", "alarmed=true", "a2"},
+		{"a raised alarm, another account", "alarmed=true&account=2", ""},
+		{"a decoder", "decoder=lpp&account=1", "a1 a2 a3"},
+		{"an unused decoder", "decoder=none", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := strings.Join(o.list("GET /admin/devices?"+tc.query).ids(), " "); got != tc.want {
-				t.Errorf("got %q, want %q", got, tc.want)
+				t.Errorf("devices = %q, want %q", got, tc.want)
 			}
 			var paged []string
-			for cursor, more := "", true; more; more = cursor != "" {
+			for cursor, hasMore := "", true; hasMore; hasMore = cursor != "" {
 				page := o.list("GET /admin/devices?limit=1&" + tc.query + "&cursor=" + cursor)
 				paged, cursor = slices.Concat(paged, page.ids()), page.Meta.Next
 			}
 			if got := strings.Join(paged, " "); got != tc.want {
-				t.Errorf("in pages of one: %q, want %q", got, tc.want)
+				t.Errorf("devices in pages of one = %q, want %q", got, tc.want)
 			}
 		})
 	}
 	for query, want := range map[string]string{"cursor=none": "This is not a cursor of this list.", "order=loud": "The order must be account or silent, not", "account=nobody": "There is no account named"} {
-		got := o.ask("GET /admin/devices?"+query, "")
+		got := o.call("GET /admin/devices?"+query, "")
 		answertest.Begins(t, "the answer to "+query, got, "422 ")
 		answertest.Contains(t, "the answer to "+query, got, want)
 	}
 }
 
-func TestADeviceIsShownWithItsState(t *testing.T) {
-	o, s := fleet(t)
+func TestDevicesHaveRadioDataAlarmsAndPosition(t *testing.T) {
+	o, s := newOperatorAPIWithDevices(t)
 	rssi, battery := -97.5, 81.0
 	s.uplinks["a2"] = iot.RadioData{DeviceID: "a2", Time: o.now, RSSI: &rssi, Battery: &battery, Latitude: new(51.5), Longitude: new(-0.1)}
-	list := o.ask("GET /admin/devices?q=a2", "")
-	one := o.ask("GET /admin/devices/a2", "")
+	list := o.call("GET /admin/devices?q=a2", "")
+	device := o.call("GET /admin/devices/a2", "")
 	for _, want := range []string{`"account_name":"acme"`, `"alarms":1`, `"battery":81`, `"rssi":-97.5`, `"snr":null`, `"position":{"latitude":51.5,"longitude":-0.1,"source":"network"}`} {
 		answertest.Contains(t, "the list", list, want)
-		answertest.Contains(t, "the device", one, want)
+		answertest.Contains(t, "the device", device, want)
 	}
-	answertest.Contains(t, "the device", one, `"missing":[]`, `"type_name":"Temperature","metric_units":"°C"`)
-	s.down = errors.New("no answer")
-	list = o.ask("GET /admin/devices?q=a2", "")
+	answertest.Contains(t, "the device", device, `"missing":[]`, `"type_name":"Temperature","metric_units":"°C"`)
+	s.err = errors.New("no answer")
+	list = o.call("GET /admin/devices?q=a2", "")
 	answertest.Begins(t, "the list without the reading store", list, "200 ")
 	answertest.Contains(t, "the list without the reading store", list, `"missing":"`, "no answer")
-	one = o.ask("GET /admin/devices/a2?account=acme", "")
-	answertest.Begins(t, "the device without the reading store", one, "200 ")
-	answertest.Contains(t, "the device without the reading store", one, "signal and battery: ")
+	device = o.call("GET /admin/devices/a2?account=acme", "")
+	answertest.Begins(t, "the device without the reading store", device, "200 ")
+	answertest.Contains(t, "the device without the reading store", device, "signal and battery: ")
 	for _, path := range []string{"none", "a2?account=globex", "none/frames", "none/markers"} {
-		if got := o.ask("GET /admin/devices/"+path, ""); !strings.HasPrefix(got, "404 ") {
-			t.Errorf("%s: %s", path, got)
+		if got := o.call("GET /admin/devices/"+path, ""); !strings.HasPrefix(got, "404 ") {
+			t.Errorf("answer for %s = %s, want 404", path, got)
 		}
 	}
 }

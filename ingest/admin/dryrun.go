@@ -18,23 +18,24 @@ import (
 type DryRun struct {
 	replay.DryRun
 	Rules bool       `json:"rules"`          // rules would evaluate the frames
-	Away  []awayJSON `json:"away,omitempty"` // gateways whose events are missing
+	Away  []awayJSON `json:"away,omitempty"` // gateways without an answer
 }
 
-// dryRun answers a dry run. Messages are only counted; explainRelay explains a single message.
+// dryRun answers a replay with dry_run. It previews frames and only counts messages; explainRelay
+// explains a single message.
 func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter, rules bool, limit int, otherGateways []gateway.Gateway) error {
 	if err := httpd.AdmitTo(c, httpd.Searches, principalOf(c).SearchAccount()); err != nil {
 		return err
 	}
 	answer := DryRun{Rules: rules, DryRun: replay.DryRun{Differ: []replay.PreviewedEvent{}}}
-	for _, in := range intakes {
+	for _, i := range intakes {
 		var part replay.DryRun
 		var err error
-		if in.Kind() == event.Uplink {
+		if i.Kind() == event.Uplink {
 			part, err = replay.Preview(c.UserContext(), s.Inspector, f, limit, s.Now)
 		} else {
 			var reached intake.Reached
-			part.Count, reached, err = in.Count(c.UserContext(), f, time.Now().Add(maxSearchTime))
+			part.Count, reached, err = i.Count(c.UserContext(), f, time.Now().Add(maxSearchTime))
 			part.BackTo = reached.Time
 		}
 		if err != nil {
@@ -42,7 +43,7 @@ func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter,
 		}
 		answer.Join(part, limit)
 	}
-	parts, awayGateways := passToAll[DryRun](c, s.Peers, otherGateways)
+	parts, awayGateways := forwardToAll[DryRun](c, s.Peers, otherGateways)
 	for _, node := range slices.Sorted(maps.Keys(parts)) {
 		answer.Join(parts[node].DryRun, limit)
 	}

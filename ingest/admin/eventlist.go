@@ -22,24 +22,24 @@ import (
 	"github.com/penstock/penstock/relay/event"
 )
 
-// The budget of a page: the time for which it is searched, unless the request sets less, and the
-// bytes after which it ends.
+// The limits of a page: the time for which records are searched, unless the request sets a shorter
+// time, and the size in bytes after which the page ends.
 const (
 	maxSearchTime = 5 * time.Second
 	pageBytes     = 4 << 20
 )
 
-// searchMeta is the meta of a page that may have fewer records than its limit although there are
-// more.
+// searchMeta is the member meta of a page. A page before the last may have fewer records than its
+// limit.
 type searchMeta struct {
 	Next string `json:"next"`
-	// SearchedTo is the time back to which records were searched; empty unless the search
-	// stopped because it had used its time.
+	// SearchedTo is the time back to which records were searched if the search reached its time
+	// limit; otherwise empty.
 	SearchedTo string `json:"searched_to,omitempty"`
-	// Away lists the gateways whose events are missing.
+	// Away lists the gateways without an answer.
 	Away []awayJSON `json:"away,omitempty"`
-	// Stale describes what is missing while the database is down; empty otherwise. The
-	// page then has the events of this gateway's journals only.
+	// Stale is set while the database is down: the page then has the events of this gateway's
+	// journals only.
 	Stale string `json:"stale,omitempty"`
 }
 
@@ -50,15 +50,15 @@ type eventSource struct {
 	kind event.Kind // of the journal; empty for another gateway
 	next func() (eventJSON, bool)
 	stop func()
-	head *eventJSON // the newest event that is not in the page; nil if there is none
+	head *eventJSON // the newest event that is not on the page yet; nil if there is none
 
 	// The result of the search, valid when head is nil:
-	resume     position // where the search stopped early; nil if it examined all events
-	searchedTo string   // when the event at resume was received
+	resume     position // the position at which the search stopped; nil if it examined all events
+	searchedTo string   // the time of receipt of the event at resume
 	err        error
 }
 
-// advance removes the head and reads the next one.
+// advance reads the next event into head.
 func (src *eventSource) advance() {
 	src.head = nil
 	if e, ok := src.next(); ok {
@@ -66,21 +66,21 @@ func (src *eventSource) advance() {
 	}
 }
 
-// journalSources searches the journals of this gateway. If a search fails before it finds an
-// event, journalSources returns the error.
+// journalSources returns sources that search the journals of this gateway. It returns the error of
+// a search that fails before the first event.
 func (s *Surface) journalSources(ctx context.Context, intakes []*intake.Intake, search intake.Search, places position) (eventSources, error) {
 	var sources eventSources
 	deadline := search.Until
-	for i, in := range intakes {
-		search.Below = places[in.Kind()]
+	for n, i := range intakes {
+		search.Below = places[i.Kind()]
 		// Each journal has an equal part of the remaining time.
-		search.Until = time.Now().Add(time.Until(deadline) / time.Duration(len(intakes)-i))
-		src := &eventSource{node: s.Node, kind: in.Kind()}
+		search.Until = time.Now().Add(time.Until(deadline) / time.Duration(len(intakes)-n))
+		src := &eventSource{node: s.Node, kind: i.Kind()}
 		src.next, src.stop = iter.Pull(func(yield func(eventJSON) bool) {
 			var reached intake.Reached
-			reached, src.err = in.Search(ctx, search, func(e event.Event, item *intake.Item) bool { return yield(s.eventOf(e, item)) })
+			reached, src.err = i.Search(ctx, search, func(e event.Event, item *intake.Item) bool { return yield(s.eventOf(e, item)) })
 			if reached.Seq > 0 {
-				src.resume, src.searchedTo = position{in.Kind(): reached.Seq}, formatTime(reached.Time)
+				src.resume, src.searchedTo = position{i.Kind(): reached.Seq}, formatTime(reached.Time)
 			}
 		})
 		sources = append(sources, src)
@@ -92,7 +92,7 @@ func (s *Surface) journalSources(ctx context.Context, intakes []*intake.Intake, 
 	return sources, nil
 }
 
-// gatewaySource reads the answer of another gateway as it arrives, up to its first event.
+// gatewaySource returns a source that reads the answer of another gateway as it arrives.
 func gatewaySource(node string, body io.ReadCloser) (*eventSource, error) {
 	src := &eventSource{node: node}
 	next, stop := iter.Pull(func(yield func(eventJSON) bool) {
@@ -135,7 +135,7 @@ func readEvents(r io.Reader, yield func(eventJSON) bool) (meta searchMeta, err e
 	return meta, d.Decode(&meta)
 }
 
-// eventSources are the sources of one list.
+// eventSources are the sources of a list.
 type eventSources []*eventSource
 
 func (sources eventSources) stop() {
@@ -144,35 +144,35 @@ func (sources eventSources) stop() {
 	}
 }
 
-// newest returns the source with the newest head. It returns nil if no source has a head, or
-// if the next event of a source that has stopped could be newer; stopped is that source.
+// newest returns the source with the newest head. If the next event of a source that stopped
+// early may be newer, newest returns nil and that source as stopped.
 func (sources eventSources) newest() (newest, stopped *eventSource) {
 	for _, src := range sources {
 		switch {
 		case src.head == nil && src.resume == nil && src.err == nil: // the source is exhausted
 		case src.head == nil:
-			if stopped == nil || stopped.before(src) {
+			if stopped == nil || stopped.olderThan(src) {
 				stopped = src
 			}
-		case newest == nil || newest.before(src):
+		case newest == nil || newest.olderThan(src):
 			newest = src
 		}
 	}
-	if stopped != nil && (newest == nil || !stopped.before(newest)) {
+	if stopped != nil && (newest == nil || !stopped.olderThan(newest)) {
 		return nil, stopped
 	}
 	return newest, nil
 }
 
-// before reports whether the next event of src is older than that of another source.
-func (src *eventSource) before(other *eventSource) bool {
+// olderThan reports whether the next event of src is older than the next event of newer.
+func (src *eventSource) olderThan(newer *eventSource) bool {
 	nextAt, known := src.nextAt()
-	otherNext, otherKnown := other.nextAt()
-	return known && (!otherKnown || nextAt.Before(otherNext))
+	newerAt, newerKnown := newer.nextAt()
+	return known && (!newerKnown || nextAt.Before(newerAt))
 }
 
-// nextAt returns the time at which the next event was received; if the source has stopped, the
-// latest possible time. known is false if the answer of another gateway broke off.
+// nextAt returns the time of receipt of the next event or, if the source stopped early, the latest
+// possible time. known is false if the answer of another gateway was interrupted.
 func (src *eventSource) nextAt() (t time.Time, known bool) {
 	text := src.searchedTo
 	if src.head != nil {
@@ -182,15 +182,15 @@ func (src *eventSource) nextAt() (t time.Time, known bool) {
 	return t, err == nil
 }
 
-// sequence returns the sequence number of the event in its journal, the last part of its id;
-// 0 if the id from another gateway has none.
+// sequence returns the sequence number at the end of the event's id, or 0 if the id, which may
+// come from another gateway, has none.
 func (e *eventJSON) sequence() uint64 {
 	tail := e.ID[strings.LastIndexByte(e.ID, '-')+1:]
 	seq, _ := strconv.ParseUint(tail[min(1, len(tail)):], 10, 63)
 	return seq
 }
 
-// listEvents lists the events of all gateways, newest first. It writes them as they are found.
+// listEvents lists the events of all gateways, newest first. It writes events as it finds them.
 func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
 	intakes, f := s.events(sel)
 	limit := sel.limit()
@@ -202,7 +202,7 @@ func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	list, err := s.findEvents(c, intakes, search, places, limit, passedOn(c))
+	list, err := s.findEvents(c, intakes, search, places, limit, peerQuery(c))
 	if err != nil {
 		return err
 	}
@@ -211,14 +211,14 @@ func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
 	return nil
 }
 
-// findEvents begins a list of the events of all gateways that a search selects. query is the
-// same search for the other gateways.
+// findEvents begins a list of selected events of all gateways. query has the same search for the
+// other gateways.
 func (s *Surface) findEvents(c *fiber.Ctx, intakes []*intake.Intake, search intake.Search, places positions, limit int, query url.Values) (*eventList, error) {
 	list := &eventList{node: s.Node, limit: limit, hidden: hidesTexts(c), sender: principalOf(c), places: places}
-	for _, in := range intakes {
-		list.kinds = append(list.kinds, in.Kind())
+	for _, i := range intakes {
+		list.kinds = append(list.kinds, i.Kind())
 	}
-	// 1. The journals of this gateway, as far as their first events.
+	// 1. Search the journals of this gateway up to their first events.
 	ctx, f := c.UserContext(), &search.Filter
 	otherGateways, err := s.Peers.otherGateways(c)
 	if err == nil {
@@ -233,11 +233,11 @@ func (s *Surface) findEvents(c *fiber.Ctx, intakes []*intake.Intake, search inta
 	if err != nil {
 		return nil, err
 	}
-	// 2. The other gateways, each from its place in the list.
-	if f.Account != 0 { // a user of the role account may leave out the parameter
+	// 2. Query the other gateways, each from its position in the list.
+	if f.Account != 0 { // a user of the role account may omit the parameter
 		query.Set("account", f.Account.String())
 	}
-	list.several = len(otherGateways) > 0
+	list.hasPeers = len(otherGateways) > 0
 	request := func(node string) peerRequest {
 		query := maps.Clone(query)
 		query.Set("limit", strconv.Itoa(min(limit+1, maxLimit)))
@@ -251,19 +251,18 @@ func (s *Surface) findEvents(c *fiber.Ctx, intakes []*intake.Intake, search inta
 
 // eventList is a list of events that is being written.
 type eventList struct {
-	node    string
-	sender  principal // of the request
-	several bool      // the list has events of other gateways
-	kinds   []event.Kind
-	limit   int
-	hidden  bool // texts of messages are hidden
-	sources eventSources
-	places  positions // where the next page begins
-	meta    searchMeta
+	node     string
+	sender   principal // of the request
+	hasPeers bool      // the list has events of other gateways
+	kinds    []event.Kind
+	limit    int
+	hidden   bool // texts of messages are hidden
+	sources  eventSources
+	places   positions // the positions at which the next page begins
+	meta     searchMeta
 }
 
-// newest returns the source with the newest event; nil if the list ends here or a search
-// stopped.
+// newest returns the source with the newest event, or nil at the end of the list or of a search.
 func (l *eventList) newest() *eventSource {
 	src, stopped := l.sources.newest()
 	if src == nil && stopped != nil {
@@ -272,7 +271,7 @@ func (l *eventList) newest() *eventSource {
 	return src
 }
 
-// pass moves the list behind the head of a source.
+// pass moves the list past the head of a source.
 func (l *eventList) pass(src *eventSource) {
 	l.places.set(src.node, src.head.Kind, src.head.sequence())
 	src.advance()
@@ -281,7 +280,7 @@ func (l *eventList) pass(src *eventSource) {
 // write writes a page.
 func (l *eventList) write(w *bufio.Writer) error {
 	defer l.sources.stop()
-	_, _ = w.WriteString(`{"data":[`) // w returns the error of an earlier write again
+	_, _ = w.WriteString(`{"data":[`) // w returns an error again at later writes
 	for count, size := 0, 0; count < l.limit && size < pageBytes; count++ {
 		src := l.newest()
 		if src == nil {
@@ -324,10 +323,10 @@ func (l *eventList) end() error {
 		switch {
 		case src.head != nil && src.kind != "":
 			l.places.set(src.node, src.kind, src.head.sequence()+1)
-		case src.head != nil: // the gateway's place is behind its last event in the page
+		case src.head != nil: // the gateway's position is after its last event on the page
 		case src.err != nil && src.kind != "":
 			return src.err
-		case src.err != nil: // the answer broke off
+		case src.err != nil: // the answer was interrupted
 			l.meta.Away = append(l.meta.Away, awayJSON{Node: src.node, Error: faultText(l.sender, src.err)})
 			continue
 		case src.resume != nil:
@@ -346,7 +345,7 @@ func (l *eventList) end() error {
 	}
 	switch {
 	case !hasMore:
-	case l.several:
+	case l.hasPeers:
 		l.meta.Next = l.places.String()
 	default:
 		l.meta.Next = l.places[l.node].String()

@@ -28,16 +28,16 @@ type eventJSON struct {
 	Raw        string          `json:"raw"` // text, or hex if it is not UTF-8
 	Outcome    string          `json:"outcome"`
 	Notes      []string        `json:"notes"`
-	// From and To are the numbers of the first message, for the list of messages. Only
-	// answers to other gateways have them.
+	// From and To are the numbers of the first message. Only answers to other gateways have
+	// From and To, which the list of messages needs.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
-	// Hidden reports that Raw is left out because the caller may not read texts of messages.
+	// Hidden means that Raw is omitted because the caller may not read texts of messages.
 	Hidden bool `json:"hidden,omitempty"`
 }
 
-// eventOf returns an event for an answer. item is the event's journal entry; nil if From and To are
-// not needed.
+// eventOf returns an event for an answer. item is the event's journal entry, or nil to omit From and
+// To.
 func (s *Surface) eventOf(e event.Event, item *intake.Item) eventJSON {
 	view := eventJSON{
 		ID: e.ID, ReceivedAt: formatTime(e.ReceivedAt), Kind: e.Kind, Source: e.Source, Account: e.Account,
@@ -59,7 +59,7 @@ func (s *Surface) eventOf(e event.Event, item *intake.Item) eventJSON {
 	return view
 }
 
-// events reads a filter of events, and returns it with the journals that it concerns.
+// events reads a filter of events, and returns the journals to search with the filter.
 func (s *Surface) events(sel *selection) ([]*intake.Intake, event.Filter) {
 	f := event.Filter{IDs: sel.ids()}
 	kind := oneOf(sel, "kind", event.Kinds()...)
@@ -80,16 +80,16 @@ func (s *Surface) events(sel *selection) ([]*intake.Intake, event.Filter) {
 	return intakes, f
 }
 
-// position is the place of a list in each journal of a gateway: the lowest sequence that it
-// has passed. As a cursor it is "u123.s45".
+// position is the position of a list in each journal of a gateway: the list continues with
+// sequences below it. As a cursor it is "u123.s45".
 type position map[event.Kind]uint64
 
-// positions are the places of a list at each gateway, by node. As a cursor they are
-// "n1_u123.s45~n2_u7"; the name of a node contains neither _ nor ~.
+// positions maps nodes to the positions of a list. As a cursor they are "n1_u123.s45~n2_u7"; the
+// name of a node contains neither _ nor ~.
 type positions map[string]position
 
-// parsePositions parses a cursor of several gateways, or one of node alone. ok is false for a
-// text that String does not write.
+// parsePositions parses a cursor of several gateways, or of node only. ok is false for a cursor that
+// String does not return.
 func parsePositions(cursor, node string) (p positions, ok bool) {
 	p = positions{}
 	if !strings.Contains(cursor, "_") {
@@ -98,7 +98,7 @@ func parsePositions(cursor, node string) (p positions, ok bool) {
 	}
 	for part := range strings.SplitSeq(cursor, "~") {
 		name, path, _ := strings.Cut(part, "_")
-		if _, twice := p[name]; twice || path == "" {
+		if _, repeated := p[name]; repeated || path == "" {
 			return nil, false
 		}
 		if p[name], ok = parsePosition(path); !ok {
@@ -118,7 +118,7 @@ func (p positions) String() string {
 	return strings.Join(parts, "~")
 }
 
-// set notes that the list continues below a sequence of a node's journal.
+// set records that the list continues below a sequence of a node's journal.
 func (p positions) set(node string, kind event.Kind, seq uint64) {
 	if p[node] == nil {
 		p[node] = position{}
@@ -126,8 +126,8 @@ func (p positions) set(node string, kind event.Kind, seq uint64) {
 	p[node][kind] = seq
 }
 
-// parsePosition parses a cursor; an empty one is the beginning of the list. ok is false for a
-// text that String does not write.
+// parsePosition parses a cursor; an empty cursor is the beginning of the list. ok is false for a
+// cursor that String does not return.
 func parsePosition(cursor string) (p position, ok bool) {
 	p = position{}
 	if cursor == "" {
@@ -140,7 +140,7 @@ func parsePosition(cursor string) (p position, ok bool) {
 		}
 		k := event.Kinds()[i]
 		seq, err := strconv.ParseUint(part[1:], 10, 63)
-		if _, twice := p[k]; err != nil || seq == 0 || twice {
+		if _, repeated := p[k]; err != nil || seq == 0 || repeated {
 			return nil, false
 		}
 		p[k] = seq
@@ -169,7 +169,7 @@ type tracedJSON struct {
 type stepJSON struct {
 	At      *string `json:"at"`      // null if the time is unknown
 	Step    string  `json:"step"`    // received, read, duplicate, joined, rule, routed, attempt
-	Message string  `json:"message"` // its id; empty for the whole event
+	Message string  `json:"message"` // the id of the message; empty for the whole event
 	Text    string  `json:"text"`
 }
 
@@ -177,7 +177,7 @@ type stepJSON struct {
 // queries the gateway that the id names.
 func (s *Surface) getEvent(c *fiber.Ctx) error {
 	id := strings.Clone(c.Params("event"))
-	view, err := s.traced(c, id)
+	view, err := s.tracedEvent(c, id)
 	if err != nil {
 		return err
 	}
@@ -189,10 +189,11 @@ func (s *Surface) getEvent(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"data": view})
 }
 
-func (s *Surface) traced(c *fiber.Ctx, id string) (tracedJSON, error) {
+// tracedEvent returns an event with its trace, from the gateway that has the event.
+func (s *Surface) tracedEvent(c *fiber.Ctx, id string) (tracedJSON, error) {
 	trace, err := s.Trace(c.UserContext(), id)
 	if relay.KindOf(err) == relay.KindNotFound {
-		return s.Peers.traced(c, id)
+		return s.Peers.tracedEvent(c, id)
 	}
 	return tracedJSON{
 		eventJSON: s.eventOf(trace.Event, nil), Deliveries: httpd.Each(trace.Deliveries, deliveryOf),

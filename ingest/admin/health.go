@@ -11,31 +11,31 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// checkTime is the longest time for the check of a back end.
+// checkTime is the time limit of the checks of the back ends.
 const checkTime = 2 * time.Second
 
-// Reason is the reason why a back end is down, in a public text without addresses and paths.
+// Reason is an error of a back end with a public text, without addresses and paths.
 type Reason string
 
-// Error returns the text.
+// Error returns the text of the reason.
 func (r Reason) Error() string { return string(r) }
 
-// hiddenReason replaces a reason that only operators may read.
+// hiddenReason replaces the errors of back ends for callers who may not read them.
 const hiddenReason = "unavailable; the reason is in /readyz with the admin token"
 
-// backendJSON is the status of one back end.
+// backendJSON is the status of a back end.
 type backendJSON struct {
 	Status string `json:"status"` // ok, or down
 	Note   string `json:"note,omitempty"`
 	Error  string `json:"error,omitempty"`
 }
 
-// ready answers 200 if all back ends work, except the optional ones, else 503. The gateway
-// accepts traffic in both cases. Only callers who may read the errors of back ends get them,
-// because they may contain addresses and paths.
+// ready answers 200 if all back ends except optional ones work, and otherwise 503. The gateway
+// accepts traffic in both cases. Errors of back ends may contain addresses and paths, and are
+// hidden from callers who may not read them.
 func (s *Surface) ready(c *fiber.Ctx) error {
 	states := s.watch.check(c.UserContext())
-	inFull := s.seesBackends(c)
+	showErrors := s.seesBackends(c)
 	backends := make(map[string]backendJSON, len(states))
 	for i := range states {
 		state := &states[i]
@@ -45,7 +45,7 @@ func (s *Surface) ready(c *fiber.Ctx) error {
 			if reason, public := errors.AsType[Reason](state.Err); public {
 				view.Error = string(reason)
 			}
-			if inFull {
+			if showErrors {
 				view.Error = state.Err.Error()
 			}
 		}
@@ -58,7 +58,7 @@ func (s *Surface) ready(c *fiber.Ctx) error {
 	return c.Status(status).JSON(fiber.Map{"status": word, "backends": backends})
 }
 
-// Down checks the back ends and returns the errors of those that are down, by name.
+// Down checks back ends and returns the errors of failed ones by name.
 func Down(ctx context.Context, backends []Backend) map[string]error {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
@@ -87,14 +87,14 @@ type BackendState struct {
 	Backend
 	// Err is the reason why the back end is down; nil if it works.
 	Err error
-	// Since is the time at which the present state was first observed.
+	// Since is the time at which the current state was first observed.
 	Since time.Time
 	// LastErr is the last error since the start, at LastErrAt; nil if there was none.
 	LastErr   error
 	LastErrAt time.Time
 }
 
-// watch stores the states of the back ends.
+// watch checks back ends and stores their states.
 type watch struct {
 	backends []Backend
 	now      func() time.Time
@@ -131,7 +131,7 @@ func (w *watch) check(ctx context.Context) []BackendState {
 }
 
 // Watch checks the back ends every five seconds until the context ends, so that the status has
-// the start of an outage even if nobody requested the status at that time.
+// the start of an outage even if the status was not requested at that time.
 func (s *Surface) Watch(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()

@@ -17,26 +17,26 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestHealth(t *testing.T) {
-	o := newOffice(t)
+func TestHealthAndReadiness(t *testing.T) {
+	o := newOperatorAPI(t)
 	for line, want := range map[string]string{
 		"GET /healthz": `200 {"status":"alive"}`,
 		"GET /readyz":  `200 {"backends":{"readings":{"status":"ok"},"records":{"status":"ok","note":"redis"}},"status":"ready"}`,
 	} {
-		if got := o.ask(line, ""); got != want {
-			t.Errorf("%s: %s, want %s", line, got, want)
+		if got := o.call(line, ""); got != want {
+			t.Errorf("%s: answer = %s, want %s", line, got, want)
 		}
 	}
-	const want = `503 {"backends":{"readings":{"status":"down","error":"%s"},"records":{"status":"ok","note":"redis"}},"status":"not ready"}`
+	const answer = `503 {"backends":{"readings":{"status":"down","error":"%s"},"records":{"status":"ok","note":"redis"}},"status":"not ready"}`
 	for _, tc := range []struct {
 		name, token string
 		err         error
-		said        string
+		want        string // the error in the answer
 	}{
-		{"the administrator", "root", errors.New("no route to <10.0.0.1>"), "no route to <10.0.0.1>"},
-		{"anybody", "", errors.New("no route to <10.0.0.1>"), hiddenReason},
+		{"the admin token", "root", errors.New("no route to <10.0.0.1>"), "no route to <10.0.0.1>"},
+		{"no token", "", errors.New("no route to <10.0.0.1>"), hiddenReason},
 		{"a wrong token", "rot", errors.New("no route to <10.0.0.1>"), hiddenReason},
-		{"anybody, of a reason", "", fmt.Errorf("open /var: %w", Reason("set redis.url")), "set redis.url"},
+		{"no token, a public reason", "", fmt.Errorf("open /var: %w", Reason("set redis.url")), "set redis.url"},
 	} {
 		o.backend = tc.err
 		r := answertest.Request("GET", "/readyz", "")
@@ -44,7 +44,7 @@ func TestHealth(t *testing.T) {
 			r.Header.Set("Authorization", "Bearer "+tc.token)
 		}
 		status, body, _ := answertest.Ask(t, o.app, r)
-		relaytest.Equal(t, tc.name, fmt.Sprintf("%d %s", status, body), fmt.Sprintf(want, tc.said))
+		relaytest.Equal(t, tc.name, fmt.Sprintf("%d %s", status, body), fmt.Sprintf(answer, tc.want))
 	}
 }
 
@@ -62,41 +62,40 @@ func TestADisconnectedCarrierLeavesTheGatewayReady(t *testing.T) {
 	relaytest.Equal(t, "the answer", body, want)
 }
 
-func TestMetricsCountWhatArrives(t *testing.T) {
-	o := arrive(t)
-	got := o.ask("GET /metrics", "")
+func TestMetricsCountEntriesAndDeliveries(t *testing.T) {
+	o := newOperatorAPIWithEvents(t)
+	got := o.call("GET /metrics", "")
 	for _, line := range []string{
 		`penstock_entries_accepted_total{kind="sms"} 3`, `penstock_entries_processed_total{kind="uplink"} 4`, `penstock_entries_quarantined_total{kind="uplink"} 1`,
 		`penstock_entries_pending{kind="sms"} 1`, `penstock_processing_stalled{kind="sms"} 0`, `penstock_deliveries_in_flight 3`, `penstock_deliveries_dead_total 4`,
 	} {
 		if !strings.Contains(got, line+"\n") {
-			t.Errorf("no %s", line)
+			t.Errorf("metrics have no line %s", line)
 		}
 	}
 }
 
-func TestTheAdministratorAlone(t *testing.T) {
-	o := newOffice(t)
+func TestTheAdminAPIRequiresTheAdminToken(t *testing.T) {
+	o := newOperatorAPI(t)
 	for _, path := range []string{"/admin/inventory", "/admin/events", "/admin/deliveries", "/admin/nowhere"} {
 		status, _, _ := answertest.Ask(t, o.app, answertest.Request("GET", path, ""))
 		relaytest.Equal(t, path+": the status", status, 401)
 	}
-	if got := o.ask("GET /admin/nowhere", ""); got != `404 {"message":"Not found."}` {
-		t.Error(got)
+	if got := o.call("GET /admin/nowhere", ""); got != `404 {"message":"Not found."}` {
+		t.Errorf("answer for an unknown path = %s, want 404", got)
 	}
 }
 
-// Every kind of error has its answer.
-func TestProblemsAreAnsweredByKind(t *testing.T) {
+func TestStatusesOfKindsOfErrors(t *testing.T) {
 	app := httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
-	var give error
-	app.Get("/", answers().Handler, func(*fiber.Ctx) error { return give })
+	var handlerErr error
+	app.Get("/", errorAnswers().Handler, func(*fiber.Ctx) error { return handlerErr })
 	for kind, want := range map[relay.Kind]int{
 		relay.KindUnexpected: 500, relay.KindInvalid: 422, relay.KindNotFound: 404, relay.KindUnauthenticated: 401,
 		relay.KindForbidden: 403, relay.KindConflict: 409, relay.KindUnavailable: 503,
 		relay.KindNoCredit: 402,
 	} {
-		give = relay.Errorf(kind, "x")
+		handlerErr = relay.Errorf(kind, "x")
 		status, _, _ := answertest.Ask(t, app, answertest.Request("GET", "/", ""))
 		relaytest.Equal(t, fmt.Sprintf("the status of %s", kind), status, want)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// getInventory answers with everything that is declared, or with one document. A document has the
-// declared values or, with present=true, the present values. Only an admin may see secrets.
+// getInventory answers with all declarations, or with one document. A document has the declared
+// values or, with present=true, the current values. Only an admin may see secrets.
 func (s *Surface) getInventory(c *fiber.Ctx, sel *selection) error {
 	name, v := sel.text("document"), domain.View{Present: sel.flag("present"), Secrets: sel.flag("secrets")}
 	if err := sel.Err(); err != nil {
@@ -62,7 +62,7 @@ type driftJSON struct {
 	Text      string  `json:"text"`
 }
 
-// getDrift lists the fields that differ from the documents. An apply keeps them.
+// getDrift lists the fields with values that differ from the documents. An apply keeps the values.
 func (s *Surface) getDrift(c *fiber.Ctx, sel *selection) error {
 	name := sel.text("document")
 	if err := sel.Err(); err != nil {
@@ -79,7 +79,7 @@ func (s *Surface) getDrift(c *fiber.Ctx, sel *selection) error {
 }
 
 func (s *Surface) putInventory(c *fiber.Ctx) error {
-	httpd.NoteOf(c).Request = httpd.QueryOf(c) // without the document; the entry has its changes
+	httpd.NoteOf(c).Request = httpd.QueryOf(c) // without the document; Before and After have its changes
 	m, err := modeOf(c)
 	if err != nil {
 		return err
@@ -130,11 +130,11 @@ func (s *Surface) logApplied(c *fiber.Ctx, m inventory.Mode, a inventory.Applied
 
 // modeOf reads the mode of an apply from the query.
 func modeOf(c *fiber.Ctx) (m inventory.Mode, err error) {
-	for _, word := range strings.FieldsFunc(c.Query("reset"), func(r rune) bool { return r == ',' }) {
-		if !slices.Contains([]string{"credit", "sims", "relays", "rules"}, word) {
-			return m, relay.Invalid("reset", fmt.Sprintf("The reset must be credit, sims, relays or rules, not %q.", word))
+	for _, name := range strings.FieldsFunc(c.Query("reset"), func(r rune) bool { return r == ',' }) {
+		if !slices.Contains([]string{"credit", "sims", "relays", "rules"}, name) {
+			return m, relay.Invalid("reset", fmt.Sprintf("The reset must be credit, sims, relays or rules, not %q.", name))
 		}
-		m.Reset = append(m.Reset, strings.Clone(word))
+		m.Reset = append(m.Reset, strings.Clone(name))
 	}
 	if name := c.Query("account"); name != "" {
 		if len(m.Reset) == 0 {

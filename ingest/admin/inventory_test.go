@@ -16,57 +16,58 @@ const (
 	secret = inventorytest.Secret
 )
 
-func (o *office) apply(document, query string) string {
+// apply applies a document and returns the answer.
+func (o *operatorAPI) apply(document, query string) string {
 	o.t.Helper()
-	return o.ask("PUT /admin/inventory"+query, document)
+	return o.call("PUT /admin/inventory"+query, document)
 }
 
-// applied applies a document that has to be taken.
-func (o *office) applied(document, query string) {
+// mustApply applies a document and ends the test if it is refused.
+func (o *operatorAPI) mustApply(document, query string) {
 	o.t.Helper()
 	if got := o.apply(document, query); !strings.HasPrefix(got, "200 ") {
-		o.t.Fatalf("%s: %s", document, got)
+		o.t.Fatalf("answer to %s = %s, want 200", document, got)
 	}
 }
 
 func TestAnInventoryIsApplied(t *testing.T) {
-	o := newOffice(t)
-	if got := o.ask("GET /admin/inventory", ""); got != "200 {}" {
-		t.Errorf("before one is applied: %s", got)
+	o := newOperatorAPI(t)
+	if got := o.call("GET /admin/inventory", ""); got != "200 {}" {
+		t.Errorf("inventory before the first apply = %s, want {}", got)
 	}
-	const first = `200 {"data":{"document":"default","dry_run":false,"accounts":[{"id":1,"name":"acme"}],"added":["sensor type temperature","sensor type humidity",` +
+	const firstAnswer = `200 {"data":{"document":"default","dry_run":false,"accounts":[{"id":1,"name":"acme"}],"added":["sensor type temperature","sensor type humidity",` +
 		`"account acme","account acme: location loc1","account acme: decoder d1","account acme: geo relay g1","account acme: vmn relay v1",` +
 		`"account acme: token 21008ad0a368 (hq)","account acme: token c05bb0ae8562"],"changed":[],"removed":[],"kept":[],"allow_removals":0}}`
-	const again = `200 {"data":{"document":"default","dry_run":false,"accounts":[{"id":1,"name":"acme"}],"added":[],"changed":[],"removed":[],"kept":[],"allow_removals":0}}`
-	for _, answer := range []string{first, again} {
-		if got := o.apply(acme, ""); got != answer {
-			t.Fatalf("%s, want %s", got, answer)
+	const secondAnswer = `200 {"data":{"document":"default","dry_run":false,"accounts":[{"id":1,"name":"acme"}],"added":[],"changed":[],"removed":[],"kept":[],"allow_removals":0}}`
+	for _, want := range []string{firstAnswer, secondAnswer} {
+		if got := o.apply(acme, ""); got != want {
+			t.Fatalf("answer = %s, want %s", got, want)
 		}
 	}
-	o.applied(`accounts: [{name: globex, tokens: [{token: other-token-0123456}]}]`, "")
-	const asked = `422 {"errors":{"allow_removals":["this prune removes 1 of 9 records (token: 1 of 3) that the document \"default\" declared; check them with a dry run, then allow 1"]}`
-	if got := o.apply(acme, "?prune=true"); !strings.HasPrefix(got, asked) {
-		t.Errorf("%s, want %s", got, asked)
+	o.mustApply(`accounts: [{name: globex, tokens: [{token: other-token-0123456}]}]`, "")
+	const refused = `422 {"errors":{"allow_removals":["this prune removes 1 of 9 records (token: 1 of 3) that the document \"default\" declared; check them with a dry run, then allow 1"]}`
+	if got := o.apply(acme, "?prune=true"); !strings.HasPrefix(got, refused) {
+		t.Errorf("answer = %s, want %s", got, refused)
 	}
 	const pruned = `200 {"data":{"document":"default","dry_run":false,"accounts":[{"id":1,"name":"acme"}],"added":[],"changed":[],"removed":["account globex: token bce1c0bb6e8d"],` +
 		`"kept":["account globex: it may hold messages, history or credit"],"allow_removals":1}}`
 	if got := o.apply(acme, "?prune=true&allow_removals=1"); got != pruned {
-		t.Errorf("%s, want %s", got, pruned)
+		t.Errorf("answer = %s, want %s", got, pruned)
 	}
 }
 
-func TestSecretsAreMaskedAndMasksKeepThem(t *testing.T) {
-	o := newOffice(t)
-	o.applied(acme, "")
-	shown := strings.TrimPrefix(o.ask("GET /admin/inventory", ""), "200 ")
+func TestMaskedSecretsAreKeptByAnApply(t *testing.T) {
+	o := newOperatorAPI(t)
+	o.mustApply(acme, "")
+	masked := strings.TrimPrefix(o.call("GET /admin/inventory", ""), "200 ")
 	for _, hidden := range []string{`"hook-token-0123456"`, `"plain-token-0123456"`, "shh", secret} {
-		if strings.Contains(shown, hidden) {
-			t.Errorf("%s is shown: %s", hidden, shown)
+		if strings.Contains(masked, hidden) {
+			t.Errorf("inventory = %s, want %s masked", masked, hidden)
 		}
 	}
-	o.applied(shown, "")
-	if again := strings.TrimPrefix(o.ask("GET /admin/inventory", ""), "200 "); again != shown {
-		t.Errorf("after it was handed back:\n got %s\nwant %s", again, shown)
+	o.mustApply(masked, "")
+	if got := strings.TrimPrefix(o.call("GET /admin/inventory", ""), "200 "); got != masked {
+		t.Errorf("inventory after it was applied:\n got %s\nwant %s", got, masked)
 	}
 	hook, err := o.db.Accounts.Token(t.Context(), account.HashToken("hook-token-0123456"))
 	a, err2 := o.db.Accounts.Account(t.Context(), 1)
@@ -76,26 +77,26 @@ func TestSecretsAreMaskedAndMasksKeepThem(t *testing.T) {
 }
 
 func TestAnInvalidDocumentChangesNothing(t *testing.T) {
-	o := newOffice(t)
-	o.applied(acme, "")
-	before := o.ask("GET /admin/inventory", "")
+	o := newOperatorAPI(t)
+	o.mustApply(acme, "")
+	inventoryBefore := o.call("GET /admin/inventory", "")
 	for _, tc := range []struct{ name, document, query, path string }{
-		{"nothing", "", "", ""},
+		{"an empty document", "", "", ""},
 		{"a wrong type", "accounts: [{name: x, permissions: 7}]", "", "accounts[0].permissions"},
 		{"a private address", `accounts: [{name: x, relays: {vmn: [{id: v, number: "449", action: http_get, parameters: ["https://10.0.0.1/"]}]}}]`, "", "accounts[0].relays.vmn[0]"},
 		{"a number of another account", `accounts: [{name: x, relays: {vmn: [{id: v, number: "447860000001", action: inactive}]}}]`, "", "accounts[0].relays.vmn[0].number"},
-		{"an id that another account has", "sensor_types: [{id: new, name: New}]\naccounts: [{name: globex, id: 1}]", "", "accounts[0].id"},
-		{"another id for an account", "sensor_types: [{id: new, name: New}]\naccounts: [{name: acme, id: 9}]", "", "accounts[0].id"},
+		{"an id of another account", "sensor_types: [{id: new, name: New}]\naccounts: [{name: globex, id: 1}]", "", "accounts[0].id"},
+		{"a changed id of an account", "sensor_types: [{id: new, name: New}]\naccounts: [{name: acme, id: 9}]", "", "accounts[0].id"},
 		{"an action without its SIM", `accounts: [{name: acme, permissions: [mvno], sims: [{iccid: "8944000000000000001"}], relays: {geo: [{id: g1, prefix: "4478000", action: mvno}]}}]`, "", "accounts[0].relays.geo[0].iccid"},
 		{"an action without its SIM, with a prune", `accounts: [{name: other, permissions: [mvno], sims: [{iccid: "8944000000000000001"}], relays: {geo: [{id: g, prefix: "4478000", action: mvno}]}}]`, "?prune=true", "accounts[0].relays.geo[0].iccid"},
-		{"a reset of nothing known", acme, "?reset=everything", "reset"},
+		{"an unknown reset", acme, "?reset=everything", "reset"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := o.apply(tc.document, tc.query)
 			answertest.Begins(t, "the answer", got, "422 ")
 			answertest.Contains(t, "the answer", got, `"`+tc.path)
-			if after := o.ask("GET /admin/inventory", ""); after != before {
-				t.Errorf("changed: %s", after)
+			if got := o.call("GET /admin/inventory", ""); got != inventoryBefore {
+				t.Errorf("inventory = %s, want %s", got, inventoryBefore)
 			}
 			types, err := o.db.Devices.SensorTypes(t.Context())
 			relaytest.NoError(t, err)
@@ -105,29 +106,29 @@ func TestAnInvalidDocumentChangesNothing(t *testing.T) {
 }
 
 func TestTheDriftOfADocumentIsListed(t *testing.T) {
-	o, ctx := newOffice(t), t.Context()
-	o.applied(acme, "")
-	relaytest.Equal(t, "the drift of what was just applied", o.ask("GET /admin/inventory/drift", ""), `200 {"data":[],"missing":[]}`)
-	o.ask("PATCH /admin/accounts/acme", `{"callback_url":"https://example.com/other"}`)
+	o, ctx := newOperatorAPI(t), t.Context()
+	o.mustApply(acme, "")
+	relaytest.Equal(t, "the drift after an apply", o.call("GET /admin/inventory/drift", ""), `200 {"data":[],"missing":[]}`)
+	o.call("PATCH /admin/accounts/acme", `{"callback_url":"https://example.com/other"}`)
 	relaytest.NoError(t, o.db.Devices.DeleteDecoder(ctx, 1, "d1"))
-	got := o.ask("GET /admin/inventory/drift?document=default", "")
+	got := o.call("GET /admin/inventory/drift?document=default", "")
 	const path = `200 {"data":[{"document":"default","account":"acme","path":"callback_url","declared":"https://example.com/cb","present":"https://example.com/other","deleted":false,"changed_at":"`
 	answertest.Begins(t, "the drift", got, path)
 	answertest.Contains(t, "the drift", got, `"changed_by":"admin token","reset":null,"text":"account acme: callback_url: kept, changed over the API on `)
 	answertest.Contains(t, "the drift", got, `"missing":["account acme: decoder d1"]}`)
-	answertest.Begins(t, "the drift of an unknown document", o.ask("GET /admin/inventory/drift?document=other", ""), "404 ")
-	answertest.Contains(t, "a reset of an account alone", o.ask("PUT /admin/inventory?account=acme", acme), `"account":["The account requires reset`)
+	answertest.Begins(t, "the drift of an unknown document", o.call("GET /admin/inventory/drift?document=other", ""), "404 ")
+	answertest.Contains(t, "an account without a reset", o.call("PUT /admin/inventory?account=acme", acme), `"account":["The account requires reset`)
 }
 
 func TestOnlyAnAdminExportsSecrets(t *testing.T) {
-	o := newOffice(t)
-	o.applied(acme, "")
+	o := newOperatorAPI(t)
+	o.mustApply(acme, "")
 	const target = "GET /admin/inventory?present=true&secrets=true"
-	got := o.ask(target, "")
+	got := o.call(target, "")
 	answertest.Begins(t, "the export", got, "200 ")
 	answertest.Contains(t, "the export", got, `"token":"sha256:`+account.HashToken("hook-token-0123456")+`"`)
 	answertest.Contains(t, "the export", got, `"webhook_secret":["`+secret+`"]`)
-	status, _ := o.as(user.Operator, 0).send(target, "")
+	status, _ := o.signIn(user.Operator, 0).send(target, "")
 	relaytest.Equal(t, "the status for an operator", status, 403)
-	answertest.Contains(t, "the audit log", o.ask("GET /admin/audit", ""), `"operation":"getInventory","target":"default"`)
+	answertest.Contains(t, "the audit log", o.call("GET /admin/audit", ""), `"operation":"getInventory","target":"default"`)
 }

@@ -22,14 +22,14 @@ type jobJSON struct {
 	State       job.State       `json:"state"`
 	CreatedAt   string          `json:"created_at"`
 	UpdatedAt   string          `json:"updated_at"`
-	DueAt       *string         `json:"due_at"` // null if it has ended
+	DueAt       *string         `json:"due_at"` // null if the job has ended
 	Tries       int             `json:"tries"`
-	Error       string          `json:"error"` // the reason why it failed or is repeated
-	ICCID       string          `json:"iccid"` // its SIM; "" if it has none, or several
+	Error       string          `json:"error"` // the reason why the job failed or is retried
+	ICCID       string          `json:"iccid"` // the SIM of the job; "" if there is none or several
 	Items       *jobItemsJSON   `json:"items"` // null for a job with one item, or if the items are unknown
 }
 
-// jobItemsJSON has the numbers of items of a job, and the failed ones.
+// jobItemsJSON has the numbers of items of a job, and the failed items.
 type jobItemsJSON struct {
 	Total  int              `json:"total"`
 	Done   int              `json:"done"`
@@ -72,8 +72,8 @@ func jobOf(j job.Found, names map[relay.AccountID]string) jobJSON {
 	return view
 }
 
-// claimItems returns the results of a claim's tokens. It numbers the tokens because their texts
-// are secret.
+// claimItems returns the results for the tokens of a claim. It numbers the tokens, because their
+// texts are secret.
 func claimItems(result json.RawMessage) *jobItemsJSON {
 	var results []ledger.ClaimResult
 	if json.Unmarshal(result, &results) != nil {
@@ -101,7 +101,7 @@ func (s *Surface) listJobs(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	found, nextCursor := cut(found, limit, func(j job.Found) string { return strconv.FormatInt(j.Place, 10) })
+	found, nextCursor := trimPage(found, limit, func(j job.Found) string { return strconv.FormatInt(j.Place, 10) })
 	views := httpd.Each(found, func(j job.Found) jobJSON { return jobOf(j, names) })
 	return sendPage(c, views, nextCursor)
 }

@@ -19,10 +19,10 @@ type ledgerJSON struct {
 	Account     relay.AccountID `json:"account"`
 	AccountName string          `json:"account_name"`
 	Name        string          `json:"name"`
-	Declared    bool            `json:"declared"` // false if only its log is left
+	Declared    bool            `json:"declared"` // false if only the log of the ledger remains
 	Hash        string          `json:"hash"`
 	Claims      int64           `json:"claims"` // the limit for each token; 0 means without limit
-	Expiry      string          `json:"expiry"` // of tokens; "" means never
+	Expiry      string          `json:"expiry"` // the lifetime of tokens; "" means without limit
 	Entries     int64           `json:"entries"`
 	Signed      int64           `json:"signed"`     // the number of entries that the head covers
 	Checkpoint  string          `json:"checkpoint"` // the signed head; "" if there is none yet
@@ -84,7 +84,7 @@ func (s *Surface) listLedgerEntries(c *fiber.Ctx, sel *selection) error {
 }
 
 type generatedTokenJSON struct {
-	Sequence    int64   `json:"sequence"` // of its first entry
+	Sequence    int64   `json:"sequence"` // of the first entry of the token
 	ID          string  `json:"id"`
 	GeneratedAt string  `json:"generated_at"`
 	ExpiresAt   *string `json:"expires_at"` // null means never
@@ -105,7 +105,7 @@ func (s *Surface) listLedgerTokens(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	page, nextCursor := cut(found, limit, func(t ledger.ListedToken) string { return strconv.FormatInt(t.Sequence, 10) })
+	page, nextCursor := trimPage(found, limit, func(t ledger.ListedToken) string { return strconv.FormatInt(t.Sequence, 10) })
 	return sendPage(c, httpd.Each(page, func(t ledger.ListedToken) generatedTokenJSON {
 		return generatedTokenJSON{t.Sequence, t.ID, formatTime(t.CreatedAt), formatTimeOrNil(t.ExpiresAt), t.Claimed, t.Remaining()}
 	}), nextCursor)
@@ -121,7 +121,7 @@ type ledgerTokenJSON struct {
 	ExpiresAt    *string         `json:"expires_at"` // null means never
 	Claimed      int64           `json:"claimed"`
 	Remaining    *int64          `json:"remaining"`     // null means without limit
-	NeedsPrivate bool            `json:"needs_private"` // its use requires a private token
+	NeedsPrivate bool            `json:"needs_private"` // the use of the token requires its private token
 	Metadata     json.RawMessage `json:"metadata"`      // null if there is none
 	Head         headJSON        `json:"head"`
 	All          string          `json:"all"` // the signed statement that Entries is complete

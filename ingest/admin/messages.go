@@ -44,10 +44,10 @@ type messageJSON struct {
 	Parts []partJSON   `json:"parts"`
 	// Event is the event of a received message; nil for a sent one.
 	Event *eventJSON `json:"event,omitempty"`
-	// Hidden reports that the texts are left out because the caller may not read them.
+	// Hidden means that texts are omitted because the caller may not read them.
 	Hidden bool `json:"hidden,omitempty"`
-	// Unopened reports that the record cannot be decrypted, see relay.ErrUnopened. Its
-	// encrypted fields are left out.
+	// Unopened means that the record cannot be decrypted (see relay.ErrUnopened). Its encrypted
+	// fields are omitted.
 	Unopened bool `json:"unopened,omitempty"`
 }
 
@@ -64,8 +64,8 @@ type partJSON struct {
 	ChangedAt   string        `json:"changed_at"`
 }
 
-// messageOf returns a sent message for an answer. If a part is due and pending, its Reason is the
-// reason why it waits now.
+// messageOf returns a sent message for an answer. The Reason of a pending part that is due is the
+// current reason for waiting, if there is one.
 func (s *Surface) messageOf(m *message.Message) messageJSON {
 	view := messageJSON{
 		Direction: sent, ID: m.ID, Account: m.Account, Originator: m.Originator, Destination: m.Destination, Coding: m.Coding,
@@ -87,8 +87,7 @@ func (s *Surface) messageOf(m *message.Message) messageJSON {
 	return view
 }
 
-// receivedMessage returns the message of an event, with the numbers of the first message if
-// the event has several.
+// receivedMessage returns the message of an event, with the numbers of its first message.
 func receivedMessage(e eventJSON) messageJSON {
 	view := messageJSON{
 		Direction: received, Account: e.Account, Originator: e.From, Destination: e.To, ReceivedAt: e.ReceivedAt, Parts: []partJSON{}, Event: &e,
@@ -120,14 +119,14 @@ func (s *Surface) listMessages(c *fiber.Ctx, sel *selection) error {
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	// 1. The sent messages.
+	// 1. Find the sent messages.
 	var err error
 	if direction != received {
 		if err = s.findSent(c, &list, f); err != nil {
 			return err
 		}
 	}
-	// 2. The received messages, from the journals.
+	// 2. Find the received messages in the journals.
 	if list.events = (&eventList{places: places}); direction != sent && f.State == "" {
 		intakes := ofKind(s.Intakes, event.SMS)
 		query := url.Values{"kind": {string(event.SMS)}}
@@ -143,7 +142,7 @@ func (s *Surface) listMessages(c *fiber.Ctx, sel *selection) error {
 			return err
 		}
 	}
-	// 3. The page, merged from both.
+	// 3. Merge the page.
 	defer list.events.sources.stop()
 	views, err := list.merge(hidesTexts(c))
 	if err != nil {
@@ -163,7 +162,7 @@ func (s *Surface) findSent(c *fiber.Ctx, list *messageList, f message.Filter) er
 		accounts = httpd.Each(stored, func(a account.Account) relay.AccountID { return a.ID })
 	}
 	list.end = cmp.Or(f.Before, math.MaxInt64)
-	messages, err := inPieces(list.limit, sizeOfMessage, func(n int) (found []message.Message, hasMore bool, err error) {
+	messages, err := readInPieces(list.limit, sizeOfMessage, func(n int) (found []message.Message, hasMore bool, err error) {
 		f.Limit = n
 		found, f.Before, err = s.Messages.ListNewest(c.UserContext(), accounts, f)
 		list.hasMore = f.Before > 0
@@ -180,13 +179,13 @@ func (s *Surface) findSent(c *fiber.Ctx, list *messageList, f message.Filter) er
 // messageList is a list of sent and received messages.
 type messageList struct {
 	limit   int
-	sent    []messageJSON // the sent messages that are not in the page yet, newest first
+	sent    []messageJSON // the sent messages that are not on the page yet, newest first
 	hasMore bool          // the store has older sent messages
-	end     message.ID    // the next page begins with the sent messages below this id
+	end     message.ID    // the next page begins with sent messages below this id
 	events  *eventList
 }
 
-// merge returns a page, newest first, and writes its meta.
+// merge returns a page, newest first, and sets l.events.meta.
 func (l *messageList) merge(hidden bool) ([]messageJSON, error) {
 	page := []messageJSON{}
 	for len(page) < l.limit {
@@ -223,14 +222,14 @@ func (l *messageList) merge(hidden bool) ([]messageJSON, error) {
 	return page, nil
 }
 
-// isBefore compares two times of formatTime.
+// isBefore reports whether a is before b. Both are results of formatTime.
 func isBefore(a, b string) bool {
 	timeA, _ := time.Parse(time.RFC3339Nano, a)
 	timeB, _ := time.Parse(time.RFC3339Nano, b)
 	return timeA.Before(timeB)
 }
 
-// sizeOfMessage returns the approximate memory of a message, in bytes.
+// sizeOfMessage returns the approximate size of a message, in bytes.
 func sizeOfMessage(m *message.Message) int {
 	size := 500
 	for i := range m.Parts {
@@ -239,7 +238,7 @@ func sizeOfMessage(m *message.Message) int {
 	return size
 }
 
-// resendMessages sends the parts of messages again whose outcome is unknown.
+// resendMessages sends the message parts in state unknown again.
 func (s *Surface) resendMessages(c *fiber.Ctx, sel *selection) error {
 	f := sel.messages()
 	for _, text := range sel.ids() {

@@ -13,26 +13,26 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// sent saves messages of account 1, one for each number, with two parts each.
-func (o *office) sent(numbers ...string) (all []message.Message) {
+// saveMessages saves a message of account 1 with two parts for each number.
+func (o *operatorAPI) saveMessages(numbers ...string) (messages []message.Message) {
 	o.t.Helper()
 	relaytest.NoError(o.t, o.db.Credit.Open(o.t.Context(), 1, 100, o.now))
 	for _, number := range numbers {
 		id, err := o.db.Messages.Reserve(o.t.Context(), 2)
 		relaytest.NoError(o.t, err)
-		all = append(all, message.Message{
+		messages = append(messages, message.Message{
 			ID: id, Account: 1, Originator: "Shop", Destination: number, Coding: message.GSM, Origin: "rest", IP: "192.0.2.1",
 			Report: message.Report{URL: "https://u:secret@example.com/?key=secret&c=%code"}, ReceivedAt: o.now, ScheduledFor: o.now,
 			Parts: []message.Part{{Data: []byte("one"), Text: "one"}, {Data: []byte("two"), Text: "two"}},
 		})
 	}
-	_, err := o.db.Messages.Save(o.t.Context(), message.OrderRecords{Account: 1, Messages: all, Now: o.now})
+	_, err := o.db.Messages.Save(o.t.Context(), message.OrderRecords{Account: 1, Messages: messages, Now: o.now})
 	relaytest.NoError(o.t, err)
-	return all
+	return messages
 }
 
-// settle hands a message's parts to a carrier and says what became of them.
-func (o *office) settle(m message.Message, carrier string, states ...message.State) {
+// settle stores the outcomes of a message's parts at a carrier.
+func (o *operatorAPI) settle(m message.Message, carrier string, states ...message.State) {
 	o.t.Helper()
 	_, err := o.db.Messages.Begin(o.t.Context(), []message.Beginning{{Ref: m.Ref(), Parts: []int{0, 1}, Carrier: carrier, Now: o.now, Until: o.now}})
 	relaytest.NoError(o.t, err)
@@ -44,13 +44,13 @@ func (o *office) settle(m message.Message, carrier string, states ...message.Sta
 	relaytest.NoError(o.t, err)
 }
 
-// What holds a part up now is its reason, as long as it is due.
-func TestAMessageThatWaitsSaysWhy(t *testing.T) {
+// The reason of a pending part that is due is the current one.
+func TestAPendingPartHasTheCurrentReason(t *testing.T) {
 	s := &Surface{Deps: Deps{Now: func() time.Time { return time.Unix(100, 0) }}}
-	why := "waits: the carrier one is not bound"
+	reason := "waits: the carrier one is not bound"
 	s.Waits = func(number string) string {
 		if number == "44" {
-			return why
+			return reason
 		}
 		return ""
 	}
@@ -58,66 +58,65 @@ func TestAMessageThatWaitsSaysWhy(t *testing.T) {
 		{State: message.Pending, ScheduledAt: time.Unix(99, 0), Reason: "slow"}, {State: message.Pending, ScheduledAt: time.Unix(101, 0), Reason: "later"},
 		{State: message.Rejected, Reason: "no"},
 	}}
-	for number, want := range map[string]string{"44": why + ", later, no", "49": "slow, later, no"} {
+	for number, want := range map[string]string{"44": reason + ", later, no", "49": "slow, later, no"} {
 		var got []string
 		m.Destination = number
 		for _, p := range s.messageOf(&m).Parts {
 			got = append(got, p.Reason)
 		}
 		if strings.Join(got, ", ") != want {
-			t.Errorf("%s: %q, want %q", number, got, want)
+			t.Errorf("reasons for %s = %q, want %q", number, got, want)
 		}
 	}
 }
 
 func TestMessagesAreListed(t *testing.T) {
-	o := newOffice(t)
-	all := o.sent("447700900123", "447700900124", "447700900123")
-	o.settle(all[0], "smsc-1", message.Accepted, message.Unknown)
-	o.settle(all[1], message.Simulator, message.Accepted, message.Accepted)
+	o := newOperatorAPI(t)
+	messages := o.saveMessages("447700900123", "447700900124", "447700900123")
+	o.settle(messages[0], "smsc-1", message.Accepted, message.Unknown)
+	o.settle(messages[1], message.Simulator, message.Accepted, message.Accepted)
 	want := `200 {"data":[{"direction":"out","id":3,"account":1,"originator":"Shop","destination":"447700900124","coding":7,"flash":false,"replace":false,` +
 		`"report_to":"https://u:***@example.com/?key=***\u0026c=***","origin":"rest","ip":"192.0.2.1","received_at":"2026-03-01T12:00:00Z","scheduled_for":"2026-03-01T12:00:00Z","code":8,"parts":[` +
 		`{"id":3,"state":"accepted","simulated":true,"carrier":"simulator","carrier_id":"r0","reason":"because","report":"","data":"one","scheduled_at":"2026-03-01T12:00:00Z","changed_at":"2026-03-01T12:00:00Z"},` +
 		`{"id":4,"state":"accepted","simulated":true,"carrier":"simulator","carrier_id":"r1","reason":"because","report":"","data":"two","scheduled_at":"2026-03-01T12:00:00Z","changed_at":"2026-03-01T12:00:00Z"}]}],"meta":{"next":""}}`
-	if got := o.ask("GET /admin/messages?account=1&number=%2B44+7700+900124", ""); strings.ReplaceAll(got, "&", `\u0026`) != want {
-		t.Errorf("%s\n%s", got, want)
+	if got := o.call("GET /admin/messages?account=1&number=%2B44+7700+900124", ""); strings.ReplaceAll(got, "&", `\u0026`) != want {
+		t.Errorf("answer:\n got %s\nwant %s", got, want)
 	}
 	for query, ids := range map[string]string{
-		"":                             "[5 3 1]",
-		"&limit=2":                     "[5 3]",
-		"&limit=2&cursor=" + o.next(2): "[1]",
-		"&state=unknown":               "[1]",
-		"&state=pending":               "[5]",
-		"&number=Shop&state=accepted":  "[3 1]",
-		"&number=447700900":            "[]",
-		"&state=removed":               "[]",
-		"&direction=in":                "[]",
-		"&number=447700900123&limit=1": "[5]",
+		"":                                   "[5 3 1]",
+		"&limit=2":                           "[5 3]",
+		"&limit=2&cursor=" + o.nextCursor(2): "[1]",
+		"&state=unknown":                     "[1]",
+		"&state=pending":                     "[5]",
+		"&number=Shop&state=accepted":        "[3 1]",
+		"&number=447700900":                  "[]",
+		"&state=removed":                     "[]",
+		"&direction=in":                      "[]",
+		"&number=447700900123&limit=1":       "[5]",
 	} {
 		if got := o.list("GET /admin/messages?account=1" + query).ids(); fmt.Sprint(got) != ids {
-			t.Errorf("%s: %s, want %s", query, got, ids)
+			t.Errorf("messages of %s = %s, want %s", query, got, ids)
 		}
 	}
 	if got := o.list("GET /admin/messages?account=2").ids(); len(got) > 0 {
-		t.Errorf("of another account: %s", got)
+		t.Errorf("messages of another account = %s, want none", got)
 	}
-	for _, bad := range []string{"?account=x", "?account=1&state=lost", "?account=1&limit=0", "?account=1&cursor=x", "?direction=in&state=unknown", "?direction=up"} {
-		if got := o.ask("GET /admin/messages"+bad, ""); !strings.HasPrefix(got, "422") {
-			t.Errorf("%s: %s", bad, got)
+	for _, query := range []string{"?account=x", "?account=1&state=lost", "?account=1&limit=0", "?account=1&cursor=x", "?direction=in&state=unknown", "?direction=up"} {
+		if got := o.call("GET /admin/messages"+query, ""); !strings.HasPrefix(got, "422") {
+			t.Errorf("answer for %s = %s, want 422", query, got)
 		}
 	}
 }
 
-// next is the cursor behind the newest messages of account 1.
-func (o *office) next(limit int) string {
+// nextCursor returns the cursor after the newest messages of account 1.
+func (o *operatorAPI) nextCursor(limit int) string {
 	o.t.Helper()
 	return o.list(fmt.Sprintf("GET /admin/messages?account=1&limit=%d", limit)).Meta.Next
 }
 
-// Sent and received messages of all accounts stand in one list.
 func TestSentAndReceivedMessagesAreMerged(t *testing.T) {
-	o := newOffice(t)
-	o.applied("accounts: [{name: acme, credit: 100}, {name: globex, credit: 100}]", "")
+	o := newOperatorAPI(t)
+	o.mustApply("accounts: [{name: acme, credit: 100}, {name: globex, credit: 100}]", "")
 	var want []string
 	for n := range 5 {
 		o.accept(event.SMS, fmt.Sprintf("from 44770090012%d to 4490", n%2))
@@ -148,20 +147,20 @@ func TestSentAndReceivedMessagesAreMerged(t *testing.T) {
 			}
 		}
 	}
-	relaytest.Equal(t, "all", read(""), want)
+	relaytest.Equal(t, "all messages", read(""), want)
 	selected := func(part string) []string {
 		return slices.DeleteFunc(slices.Clone(want), func(m string) bool { return !strings.Contains(m, part) })
 	}
-	relaytest.Equal(t, "those sent", read("&direction=out"), selected("out "))
-	relaytest.Equal(t, "those received", read("&direction=in"), selected("in "))
-	relaytest.Equal(t, "those of a number", read("&number=447700900121"), selected("447700900121"))
-	relaytest.Equal(t, "those of a number that is a part of others", len(read("&number=44770090012")), 0)
-	relaytest.Equal(t, "those in a state", read("&state=pending"), selected("out "))
+	relaytest.Equal(t, "sent messages", read("&direction=out"), selected("out "))
+	relaytest.Equal(t, "received messages", read("&direction=in"), selected("in "))
+	relaytest.Equal(t, "messages of a number", read("&number=447700900121"), selected("447700900121"))
+	relaytest.Equal(t, "messages of a part of a number", len(read("&number=44770090012")), 0)
+	relaytest.Equal(t, "messages in a state", read("&state=pending"), selected("out "))
 	relaytest.Equal(t, "the events of a number", o.list("GET /admin/events?number=447700900121").ids(), []string{"s4", "s2"})
 }
 
-func TestTheNumbersOfAReceivedMessageAreThoseOfThePost(t *testing.T) {
-	o := newOffice(t)
+func TestAReceivedMessageHasTheNumbersOfThePost(t *testing.T) {
+	o := newOperatorAPI(t)
 	o.accept(event.SMS, "from Road to Rome to 4490")
 	o.p.outcome = "routed from the relay to https://example.com"
 	o.process()
@@ -172,34 +171,34 @@ func TestTheNumbersOfAReceivedMessageAreThoseOfThePost(t *testing.T) {
 	e, _ := messages[0]["event"].(map[string]any)
 	relaytest.Equal(t, "the outcome", e["outcome"], any(o.p.outcome))
 	_, hasFrom := e["from"]
-	relaytest.Equal(t, "the event has the numbers too", hasFrom, false)
+	relaytest.Equal(t, "the event has a member from", hasFrom, false)
 }
 
 func TestAListOfMessagesRefusesIDs(t *testing.T) {
-	o := newOffice(t)
+	o := newOperatorAPI(t)
 	for line, body := range map[string]string{"GET /admin/messages": `{"ids":["3"]}`, "GET /admin/messages?ids=3": ""} {
-		if got := o.ask(line, body); !strings.HasPrefix(got, `422 {"errors":{"ids":["This `) {
-			t.Errorf("%s %s: %s", line, body, got)
+		if got := o.call(line, body); !strings.HasPrefix(got, `422 {"errors":{"ids":["This `) {
+			t.Errorf("answer to %s %s = %s, want 422", line, body, got)
 		}
 	}
 }
 
-func TestOnlyPartsInStateUnknownAreSentAgain(t *testing.T) {
-	o := newOffice(t)
-	all := o.sent("447700900123", "447700900124")
-	o.settle(all[0], "smsc-1", message.Accepted, message.Unknown)
-	o.settle(all[1], "smsc-1", message.Rejected, message.Accepted)
+func TestOnlyPartsInStateUnknownAreResent(t *testing.T) {
+	o := newOperatorAPI(t)
+	messages := o.saveMessages("447700900123", "447700900124")
+	o.settle(messages[0], "smsc-1", message.Accepted, message.Unknown)
+	o.settle(messages[1], "smsc-1", message.Rejected, message.Accepted)
 	const resend = "POST /admin/messages/resend"
 	for body, want := range map[string]string{
 		`{"account":1,"ids":["3","999"]}`: `200 {"count":0}`,
 		`{"account":2,"ids":["1"]}`:       `200 {"count":0}`,
 	} {
-		if got := o.ask(resend, body); got != want {
-			t.Errorf("%s: %s", body, got)
+		if got := o.call(resend, body); got != want {
+			t.Errorf("answer to %s = %s, want %s", body, got, want)
 		}
 	}
-	if got := o.ask(resend, `{"account":1,"ids":["1"]}`); got != `200 {"count":1}` {
-		t.Error(got)
+	if got := o.call(resend, `{"account":1,"ids":["1"]}`); got != `200 {"count":1}` {
+		t.Errorf("answer = %s, want a count of 1", got)
 	}
 	m, err := o.db.Messages.Get(t.Context(), 1, 1)
 	relaytest.NoError(t, err)
@@ -208,15 +207,15 @@ func TestOnlyPartsInStateUnknownAreSentAgain(t *testing.T) {
 	due, err := o.db.Messages.LeaseDue(t.Context(), o.now.Add(time.Minute), o.now.Add(2*time.Minute), 10)
 	relaytest.NoError(t, err)
 	if len(due) != 1 {
-		t.Fatalf("%d messages are due, want 1", len(due))
+		t.Fatalf("due messages = %d, want 1", len(due))
 	}
-	relaytest.Equal(t, "the message that is due", due[0].ID, 1)
+	relaytest.Equal(t, "the id of the due message", due[0].ID, 1)
 	balance, err := o.db.Credit.Balance(t.Context(), 1)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the balance", balance, 96)
-	for _, bad := range []string{`{}`, `{"account":1}`, `{"account":1,"ids":["x"]}`, `{"account":1,"ids":[]}`, `{"ids":["1"]}`} {
-		if got := o.ask(resend, bad); !strings.HasPrefix(got, "422") {
-			t.Errorf("%s: %s", bad, got)
+	for _, body := range []string{`{}`, `{"account":1}`, `{"account":1,"ids":["x"]}`, `{"account":1,"ids":[]}`, `{"ids":["1"]}`} {
+		if got := o.call(resend, body); !strings.HasPrefix(got, "422") {
+			t.Errorf("answer to %s = %s, want 422", body, got)
 		}
 	}
 }

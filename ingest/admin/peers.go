@@ -24,8 +24,8 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// The headers of a request from another gateway: its node, the name and the role of the user
-// whose request it passes on, the time in Unix seconds, and the signature (gateway.Keys).
+// The headers of a request from another gateway: its node, the name and role of the user who made
+// the original request, the time in Unix seconds, and the signature (see gateway.Keys).
 const (
 	headerNode      = "X-Penstock-Gateway"
 	headerActor     = "X-Penstock-Actor"
@@ -34,12 +34,11 @@ const (
 	headerSignature = "X-Penstock-Signature"
 )
 
-// maxPeerAnswer is the largest answer of another gateway that is decoded as a whole, in bytes.
-// Lists of events are read one event at a time.
+// maxPeerAnswer is the maximum size of an answer of another gateway, in bytes. Lists of events have
+// no limit, because they are read one event at a time.
 const maxPeerAnswer = 16 << 20
 
-// Peers queries the journals of the other gateways that share the database. A nil Peers has
-// no other gateways.
+// Peers queries the other gateways that share the database. A nil Peers has no other gateways.
 type Peers struct {
 	node     string
 	keys     gateway.Keys
@@ -48,8 +47,7 @@ type Peers struct {
 	now      func() time.Time
 }
 
-// NewPeers returns the peers of a gateway. Requests to them have no time limit besides the
-// context's.
+// NewPeers returns the peers of a gateway. Only the context limits the time of requests to peers.
 func NewPeers(node string, keys gateway.Keys, registry *gateway.Store, now func() time.Time) *Peers {
 	return &Peers{node: node, keys: keys, registry: registry, client: &http.Client{}, now: now}
 }
@@ -60,8 +58,8 @@ type awayJSON struct {
 	Error  string `json:"error"`
 }
 
-// otherGateways lists the other gateways. A request that another gateway has passed on is not passed
-// on again, so the list is empty for it.
+// otherGateways lists the other gateways. The list is empty for a request that another gateway has
+// forwarded, because such a request is not forwarded again.
 func (p *Peers) otherGateways(c *fiber.Ctx) ([]gateway.Gateway, error) {
 	if p == nil || principalOf(c).peer != "" {
 		return nil, nil
@@ -70,20 +68,20 @@ func (p *Peers) otherGateways(c *fiber.Ctx) ([]gateway.Gateway, error) {
 	return slices.DeleteFunc(gateways, func(g gateway.Gateway) bool { return g.Node == p.node }), err
 }
 
-// queryAll makes a request to each gateway, all at the same time, and reads the bodies of the
-// answers. It returns the results by node, and the gateways without one.
+// queryAll sends a request to each gateway concurrently and reads the bodies of the answers. It
+// returns the results by node, and the gateways without a result.
 func queryAll[T any](
 	ctx context.Context, p *Peers, gateways []gateway.Gateway, request func(node string) peerRequest, read func(node string, body io.ReadCloser) (T, error),
 ) (results map[string]T, awayGateways []awayJSON) {
 	results = make(map[string]T, len(gateways))
 	var mu sync.Mutex
-	var wait sync.WaitGroup
+	var wg sync.WaitGroup
 	for _, g := range gateways {
-		wait.Go(func() {
+		wg.Go(func() {
 			var result T
 			r := request(g.Node)
 			err := relay.Recovered("request to gateway "+g.Node, func() error {
-				body, err := p.ask(ctx, &g, r)
+				body, err := p.call(ctx, &g, r)
 				if err == nil {
 					result, err = read(g.Node, body)
 				}
@@ -98,13 +96,13 @@ func queryAll[T any](
 			results[g.Node] = result
 		})
 	}
-	wait.Wait()
+	wg.Wait()
 	return results, awayGateways
 }
 
-// passToAll passes the request on to each gateway and decodes the answers.
-func passToAll[T any](c *fiber.Ctx, p *Peers, gateways []gateway.Gateway) (answers map[string]T, awayGateways []awayJSON) {
-	r := passOn(c, passedOn(c))
+// forwardToAll forwards the request to each gateway and decodes the answers.
+func forwardToAll[T any](c *fiber.Ctx, p *Peers, gateways []gateway.Gateway) (answers map[string]T, awayGateways []awayJSON) {
+	r := peerRequestOf(c, peerQuery(c))
 	return queryAll(c.UserContext(), p, gateways, func(string) peerRequest { return r }, decodeAnswer[T])
 }
 
@@ -113,7 +111,7 @@ type peerRequest struct {
 	method, path string
 	query        url.Values
 	body         []byte
-	sender       principal // of the request that is passed on
+	sender       principal // of the original request
 }
 
 // decodeAnswer decodes the answer of another gateway and closes it.
@@ -125,10 +123,10 @@ func decodeAnswer[T any](node string, body io.ReadCloser) (answer T, err error) 
 	return answer, nil
 }
 
-// ask makes a request to another gateway and returns the body of its answer, which the caller
-// closes. It returns a NotFound error for an answer 404, and an Unavailable error for every
-// other answer except 200 and for a gateway that is away.
-func (p *Peers) ask(ctx context.Context, g *gateway.Gateway, r peerRequest) (io.ReadCloser, error) {
+// call sends a request to another gateway and returns the body of the answer, which the caller
+// must close. It returns a NotFound error for the status 404, and an Unavailable error for any
+// other status except 200 and for a gateway that is away.
+func (p *Peers) call(ctx context.Context, g *gateway.Gateway, r peerRequest) (io.ReadCloser, error) {
 	if g.Away(p.now()) {
 		return nil, relay.Errorf(relay.KindUnavailable, "gateway %s is away since %s", g.Node, formatTime(g.SeenAt))
 	}
@@ -139,7 +137,7 @@ func (p *Peers) ask(ctx context.Context, g *gateway.Gateway, r peerRequest) (io.
 	return body, err
 }
 
-// send makes a request to the gateway at a URL.
+// send sends a signed request to the gateway at a URL.
 func (p *Peers) send(ctx context.Context, gatewayURL string, r peerRequest) (io.ReadCloser, error) {
 	signed := gateway.Request{
 		Method: r.method, Target: r.path, Node: p.node, Actor: r.sender.Name, Role: string(r.sender.Role), Time: p.now(), Body: r.body,
@@ -157,7 +155,7 @@ func (p *Peers) send(ctx context.Context, gatewayURL string, r peerRequest) (io.
 	} {
 		req.Header.Set(name, value)
 	}
-	resp, err := p.client.Do(req) //nolint:bodyclose // the caller closes it
+	resp, err := p.client.Do(req) //nolint:bodyclose // the caller closes the body
 	if err != nil {
 		return nil, err
 	}
@@ -173,8 +171,8 @@ func (p *Peers) send(ctx context.Context, gatewayURL string, r peerRequest) (io.
 	return nil, relay.Errorf(kind, "answered %d: %s", resp.StatusCode, bytes.TrimSpace(text))
 }
 
-// ExchangeServer sends the PostgreSQL server that this gateway used last to the gateway at a
-// URL, and returns the newer of the two gateways' servers.
+// ExchangeServer sends the PostgreSQL server that this gateway last used to the gateway at a URL,
+// and returns the newer of the servers of both gateways.
 func (p *Peers) ExchangeServer(ctx context.Context, gatewayURL string, server db.Server) (newer db.Server, err error) {
 	encoded, err := json.Marshal(server)
 	if err != nil {
@@ -187,13 +185,13 @@ func (p *Peers) ExchangeServer(ctx context.Context, gatewayURL string, server db
 	return decodeAnswer[db.Server](gatewayURL, body)
 }
 
-// passOn returns the request for the internal API of another gateway, with query as its query.
-func passOn(c *fiber.Ctx, query url.Values) peerRequest {
+// peerRequestOf returns the request c for the internal API of another gateway, with another query.
+func peerRequestOf(c *fiber.Ctx, query url.Values) peerRequest {
 	path := "/internal" + strings.Clone(c.Path()[len("/admin"):]) // the router ignores case
 	return peerRequest{method: strings.Clone(c.Method()), path: path, query: query, body: slices.Clone(c.BodyRaw()), sender: principalOf(c)}
 }
 
-// authorizePeer passes requests that another gateway has signed.
+// authorizePeer passes requests that are signed by another gateway.
 func (s *Surface) authorizePeer(c *fiber.Ctx) error {
 	body, err := httpd.Body(c, maxForm)
 	if err != nil {
@@ -218,7 +216,7 @@ func (s *Surface) authorizePeer(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// exchangeServer answers a request that ExchangeServer of another gateway makes.
+// exchangeServer answers ExchangeServer of another gateway.
 func (s *Surface) exchangeServer(c *fiber.Ctx) error {
 	var peerServer db.Server
 	if err := readJSON(c, maxForm, &peerServer); err != nil {
@@ -227,9 +225,9 @@ func (s *Surface) exchangeServer(c *fiber.Ctx) error {
 	return c.JSON(s.NewerServer(peerServer))
 }
 
-// traced returns an event from the gateway that its id names, "<node>-<kind><sequence>". It
-// returns a NotFound error if there is no such gateway or it has no such event.
-func (p *Peers) traced(c *fiber.Ctx, id string) (tracedJSON, error) {
+// tracedEvent queries the gateway in an event's id, "<node>-<kind><sequence>", for the event. It
+// returns a NotFound error if the gateway or the event does not exist.
+func (p *Peers) tracedEvent(c *fiber.Ctx, id string) (tracedJSON, error) {
 	gateways, err := p.otherGateways(c)
 	i := slices.IndexFunc(gateways, func(g gateway.Gateway) bool { return g.Node == id[:max(0, strings.LastIndex(id, "-"))] })
 	if err == nil && i < 0 {
@@ -238,7 +236,7 @@ func (p *Peers) traced(c *fiber.Ctx, id string) (tracedJSON, error) {
 	if err != nil {
 		return tracedJSON{}, err
 	}
-	body, err := p.ask(c.UserContext(), &gateways[i], passOn(c, nil))
+	body, err := p.call(c.UserContext(), &gateways[i], peerRequestOf(c, nil))
 	if err != nil {
 		return tracedJSON{}, err
 	}
@@ -246,8 +244,8 @@ func (p *Peers) traced(c *fiber.Ctx, id string) (tracedJSON, error) {
 	return answer.Data, err
 }
 
-// passedOn returns the query of a request without the cursor, which differs between gateways.
-func passedOn(c *fiber.Ctx) url.Values {
+// peerQuery returns the query of a request without the cursor, which differs between gateways.
+func peerQuery(c *fiber.Ctx) url.Values {
 	query, _ := url.ParseQuery(strings.Clone(string(c.Request().URI().QueryString())))
 	query.Del("cursor")
 	return query
@@ -279,8 +277,8 @@ func (s *Surface) gateways(ctx context.Context) ([]gatewayJSON, error) {
 	return views, err
 }
 
-// forgetGateway removes a gateway that is away from the registry. It refuses to remove a gateway
-// that sends heartbeats, because this gateway would register itself again.
+// forgetGateway removes a gateway from the registry if it is away. A gateway that sends heartbeats
+// would register itself again.
 func (s *Surface) forgetGateway(c *fiber.Ctx) error {
 	node := strings.Clone(c.Params("node"))
 	if s.Peers == nil {
@@ -308,28 +306,27 @@ func (s *Surface) forgetGateway(c *fiber.Ctx) error {
 
 // Recovered is the result of a recovery.
 type Recovered struct {
-	Count int `json:"count"` // events that were processed again
-	// Unknown is the number of message parts that are in the state unknown now, because they
-	// were due before the outage and may have been sent.
+	Count int `json:"count"` // the number of events that were processed again
+	// Unknown is the number of message parts that are now in state unknown, because they were
+	// due before the outage and may have been sent.
 	Unknown int `json:"unknown"`
-	// Server is the PostgreSQL server that was accepted; empty if none was.
+	// Server is the PostgreSQL server that was accepted; empty for none.
 	Server string `json:"server,omitempty"`
-	// Ledgers names the ledgers that lost signed entries, each with the number of entries.
+	// Ledgers lists the ledgers that lost signed entries, with the numbers of entries.
 	Ledgers []string `json:"ledgers,omitempty"`
-	// Missing is the period whose records may be missing; nil if none are.
+	// Missing is the period of which records may be missing; nil for none.
 	Missing *MissingRecords `json:"missing,omitempty"`
 }
 
-// MissingRecords is the period whose writes a database has lost. The effects of journalled
-// events are restored by processing them again; changes over REST, SOAP and the admin API are
-// lost.
+// MissingRecords is the period of writes that a database has lost. Processing journalled events
+// again restores their effects; changes over REST, SOAP and the admin API are lost.
 type MissingRecords struct {
 	Since string `json:"since"` // RFC 3339, or "the beginning"
 	Until string `json:"until"` // RFC 3339
 }
 
-// MissingBetween returns the MissingRecords of a period, which begins with the first record if
-// since is zero.
+// MissingBetween returns the MissingRecords from since to until. A zero since is the time of the
+// first record.
 func MissingBetween(since, until time.Time) *MissingRecords {
 	missing := &MissingRecords{Since: "the beginning", Until: until.UTC().Format(time.RFC3339)}
 	if !since.IsZero() {
@@ -338,8 +335,8 @@ func MissingBetween(since, until time.Time) *MissingRecords {
 	return missing
 }
 
-// recover processes the journal of this gateway again. Every gateway must be recovered by
-// itself, because each gateway has lost different effects.
+// recover processes the journal of this gateway again. Each gateway must be recovered separately,
+// because different effects of each journal are lost.
 func (s *Surface) recover(c *fiber.Ctx) error {
 	recovered, err := s.Recover(c.UserContext())
 	recovered.Server, _ = c.Locals(acceptedKey{}).(string)
@@ -351,8 +348,8 @@ func (s *Surface) recover(c *fiber.Ctx) error {
 
 type acceptedKey struct{}
 
-// acceptServer accepts the refused PostgreSQL server if accept_server is set. It runs before
-// the request is recorded, because the audit log cannot be written without a server.
+// acceptServer accepts the refused PostgreSQL server if accept_server is set. It runs before the
+// request is recorded, because the audit log is in the database.
 func (s *Surface) acceptServer(c *fiber.Ctx) error {
 	var request struct {
 		AcceptServer bool `json:"accept_server"`

@@ -12,15 +12,15 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// operation is an operation of the contract: its route, its handler and the roles that may use
-// it.
+// operation is an operation of the contract, with its route, its handler and the roles that may
+// use it.
 type operation struct {
 	method, path string // path is below /admin
 	id           string // operationId of the contract
 	roles        []user.Role
-	open         bool // it requires no credentials, because it is a step of signing in
-	change       bool // it is recorded in the audit log
-	search       bool // it reads many records; the number of concurrent searches is limited
+	open         bool // requires no credentials, because the operation is a step of signing in
+	change       bool // is recorded in the audit log
+	search       bool // reads many records and needs a slot of httpd.Searches
 	// prepare runs before the operation is recorded in the audit log; nil does nothing.
 	prepare func(*fiber.Ctx) error
 	handle  fiber.Handler
@@ -33,7 +33,7 @@ func (s *Surface) allOperations() []operation {
 	operators := []user.Role{user.Admin, user.Operator}
 	staff := []user.Role{user.Admin, user.Operator, user.Viewer}
 	everyone := []user.Role{user.Admin, user.Operator, user.Viewer, user.Account}
-	// trusted may use the operations whose answers have secrets or requests of an account, unmasked.
+	// trusted may use operations with unmasked secrets or requests of an account in their answers.
 	trusted := []user.Role{user.Admin, user.Operator, user.Account}
 	return []operation{
 		{method: "POST", path: "/session", id: "signIn", open: true, handle: params.WithoutQuery(s.signIn)},
@@ -103,8 +103,8 @@ func (s *Surface) allOperations() []operation {
 	}
 }
 
-// operationsOf lists the operationIds that a role may use: of the admin API, and of the APIs of
-// accounts while acting as an account.
+// operationsOf lists the operationIds of the admin API that a role may use, and those of the APIs
+// of accounts that it may use while acting as an account.
 func (s *Surface) operationsOf(r user.Role) []string {
 	ids := s.auth.OperationsOf(r)
 	for _, o := range s.operations {
@@ -115,8 +115,8 @@ func (s *Surface) operationsOf(r user.Role) []string {
 	return ids
 }
 
-// operationOf returns the operation of a request. For an unknown request it returns one that
-// only admins may use.
+// operationOf returns the operation of a request. For an unknown request it returns an operation
+// that only admins may use.
 func (s *Surface) operationOf(c *fiber.Ctx) operation {
 	method := c.Method()
 	if method == fiber.MethodHead {
@@ -143,8 +143,8 @@ func (o operation) allows(r user.Role) bool { return slices.Contains(o.roles, r)
 // principal is the sender of a request.
 type principal struct {
 	httpd.Principal
-	// peer is the other gateway that passes the request on; empty for a request of a client.
-	// peer has authorised the user with peerRole, and masks the answer.
+	// peer is the gateway that forwarded the request; empty for a request of a client. The peer
+	// has authorised the user, whose role is peerRole, and masks the answer.
 	peer     string
 	peerRole user.Role
 }
@@ -157,8 +157,8 @@ func principalOf(c *fiber.Ctx) principal {
 	return p
 }
 
-// authorize passes requests with the admin token or the cookie of a session whose role may use
-// the operation.
+// authorize passes requests with the admin token or a session cookie if the role of the sender may
+// use the operation.
 func (s *Surface) authorize(c *fiber.Ctx) error {
 	o := s.operationOf(c)
 	if o.open {
@@ -186,8 +186,8 @@ func sees(c *fiber.Ctx, acct relay.AccountID) bool {
 	return p.Role != user.Account || p.Account == acct
 }
 
-// seesBackends reports whether the sender of a request may read the errors of back ends. It
-// must have the admin token, or a session of a role other than account.
+// seesBackends reports whether a request has the admin token or a session of a role other than
+// account, and its sender may therefore read errors of back ends.
 func (s *Surface) seesBackends(c *fiber.Ctx) bool {
 	if c.Get(fiber.HeaderAuthorization) != "" {
 		return s.auth.IsAdmin(c)

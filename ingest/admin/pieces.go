@@ -2,17 +2,17 @@ package admin
 
 import "time"
 
-// The number of records of the first piece of a page, and the largest number of a piece.
+// The number of records in the first piece of a page, and the maximum number in a piece.
 const (
 	firstPiece = 10
 	maxPiece   = 100
 )
 
-// inPieces reads a page of records in pieces, until it has limit records or about pageBytes, or
-// has taken maxSearchTime. read returns the next n records and whether there are more; fewer than
-// n end the page. size returns the memory of a record, in bytes.
-func inPieces[T any](limit int, size func(*T) int, read func(n int) (found []T, hasMore bool, err error)) (page []T, err error) {
-	began, bytes := time.Now(), 0
+// readInPieces reads a page of records in pieces until the page has limit records or about
+// pageBytes, or maxSearchTime has passed. read returns the next n records and whether there are
+// more; the page ends if read returns fewer than n. size returns the size of a record, in bytes.
+func readInPieces[T any](limit int, size func(*T) int, read func(n int) (found []T, hasMore bool, err error)) (page []T, err error) {
+	start, bytes := time.Now(), 0
 	for n := firstPiece; ; {
 		n = min(n, limit-len(page))
 		found, hasMore, err := read(n)
@@ -23,7 +23,7 @@ func inPieces[T any](limit int, size func(*T) int, read func(n int) (found []T, 
 			bytes += size(&found[i])
 		}
 		page = append(page, found...)
-		if !hasMore || len(found) < n || len(page) == limit || bytes >= pageBytes || time.Since(began) >= maxSearchTime {
+		if !hasMore || len(found) < n || len(page) == limit || bytes >= pageBytes || time.Since(start) >= maxSearchTime {
 			return page, nil
 		}
 		average := bytes/len(page) + 1

@@ -13,9 +13,9 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// Provider signs users in: an OpenID Connect provider.
+// Provider is an OpenID Connect provider through which users sign in.
 type Provider interface {
-	// Begin returns a new attempt, and the URL to which the browser is redirected.
+	// Begin returns a new attempt and the URL to which to redirect the browser.
 	Begin(ctx context.Context) (attempt user.Attempt, providerURL string, err error)
 	// Finish returns the identity for the code of an attempt. It returns relay.KindForbidden
 	// if the user may not sign in.
@@ -45,7 +45,7 @@ func (s *Surface) startProvider(c *fiber.Ctx) error {
 	return c.Redirect(providerURL, fiber.StatusFound)
 }
 
-// finishProvider begins the session of a browser that returns from the provider.
+// finishProvider begins a session after the provider has redirected the browser to the gateway.
 func (s *Surface) finishProvider(c *fiber.Ctx) error {
 	if s.Provider == nil {
 		return relay.Errorf(relay.KindNotFound, "no provider")
@@ -55,8 +55,8 @@ func (s *Surface) finishProvider(c *fiber.Ctx) error {
 	if state := c.Query("state"); !ok || subtle.ConstantTimeCompare([]byte(state), []byte(attempt.State)) != 1 {
 		return s.backToConsole(c, relay.Errorf(relay.KindForbidden, "the sign-in was not begun in this browser, or took longer than 10 minutes"))
 	}
-	if problem := c.Query("error"); problem != "" {
-		return s.backToConsole(c, relay.Errorf(relay.KindForbidden, "the provider answered %q", problem))
+	if providerErr := c.Query("error"); providerErr != "" {
+		return s.backToConsole(c, relay.Errorf(relay.KindForbidden, "the provider answered %q", providerErr))
 	}
 	identity, err := s.Provider.Finish(c.UserContext(), attempt, strings.Clone(c.Query("code")))
 	if err != nil {
@@ -70,13 +70,13 @@ func (s *Surface) finishProvider(c *fiber.Ctx) error {
 	if err != nil {
 		return s.backToConsole(c, err)
 	}
-	if err := s.signedIn(c, session); err != nil {
+	if err := s.beginSession(c, session); err != nil {
 		return s.backToConsole(c, err)
 	}
 	return c.Redirect(consolePage, fiber.StatusFound)
 }
 
-// accountOfIdentity returns the account of an identity with the role account; 0 for other roles.
+// accountOfIdentity returns the account of an identity with the role account, or 0 for other roles.
 func (s *Surface) accountOfIdentity(ctx context.Context, identity user.Identity) (relay.AccountID, error) {
 	if identity.Role != user.Account {
 		return 0, nil
@@ -91,8 +91,8 @@ func (s *Surface) accountOfIdentity(ctx context.Context, identity user.Identity)
 	return id, err
 }
 
-// backToConsole redirects a browser whose sign-in failed to the console. The URL has one of two
-// outcomes, the log has the reason.
+// backToConsole redirects the browser to the console after a failed sign-in. The URL has the outcome
+// refused or unavailable; the log has the reason.
 func (s *Surface) backToConsole(c *fiber.Ctx, err error) error {
 	outcome := "refused"
 	if relay.KindOf(err) != relay.KindForbidden && relay.KindOf(err) != relay.KindUnauthenticated {

@@ -8,10 +8,10 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// A refused server may be an old primary that other gateways have left, so that only an
-// explicit request accepts it.
-func TestRecoverAcceptsAServerOnRequest(t *testing.T) {
-	o := newOffice(t)
+// A refused server may be an old primary that other gateways no longer use. Only an explicit request
+// accepts it.
+func TestRecoverAcceptsAServerOnlyOnRequest(t *testing.T) {
+	o := newOperatorAPI(t)
 	accepted, conflict := 0, error(nil)
 	o.surface.AcceptServer = func(context.Context) (string, error) {
 		accepted++
@@ -35,10 +35,10 @@ func TestRecoverAcceptsAServerOnRequest(t *testing.T) {
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			accepted, conflict = 0, step.conflict
-			if got := o.ask("POST /admin/recover", step.body); len(got) < len(step.want) || got[:len(step.want)] != step.want {
-				t.Errorf("got %s, want it to begin with %s", got, step.want)
+			if got := o.call("POST /admin/recover", step.body); len(got) < len(step.want) || got[:len(step.want)] != step.want {
+				t.Errorf("answer = %s, want the prefix %s", got, step.want)
 			}
-			relaytest.Equal(t, "how often a server was accepted", accepted, step.accepted)
+			relaytest.Equal(t, "the number of accepted servers", accepted, step.accepted)
 		})
 	}
 }

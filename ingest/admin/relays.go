@@ -28,18 +28,17 @@ type relayJSON struct {
 	ICCID       string          `json:"iccid"`
 	Pace        outbox.Pace     `json:"pace"`
 	UpdatedAt   *string         `json:"updated_at"`
-	// Hidden reports that the paths of URLs are left out because the caller may not read them.
+	// Hidden means that paths of URLs are omitted because the caller may not read them.
 	Hidden bool `json:"hidden,omitempty"`
-	// Unopened reports that the record cannot be decrypted, see relay.ErrUnopened. Its
-	// encrypted fields are left out.
+	// Unopened means that the record cannot be decrypted (see relay.ErrUnopened). Its encrypted
+	// fields are omitted.
 	Unopened bool `json:"unopened,omitempty"`
 }
 
-// relayDetailJSON is a relay with the inventory document that declares it, empty for none, and
-// the actions that the account may set.
+// relayDetailJSON is a relay with the actions that the account may set.
 type relayDetailJSON struct {
 	relayJSON
-	Document string       `json:"document"`
+	Document string       `json:"document"` // the inventory document that declares the relay; empty for none
 	Actions  []actionJSON `json:"actions"`
 }
 
@@ -49,7 +48,7 @@ type actionJSON struct {
 	Takes       string `json:"takes"` // the kind of parameters: urls, addresses or labels; empty for none
 }
 
-// relayOf returns a relay for an answer. It masks URLs if the caller may not read texts of
+// relayOf returns a relay for an answer, with masked URLs if the caller may not read texts of
 // messages.
 func relayOf(c *fiber.Ctx, r inbound.Relay, accountName string) relayJSON {
 	view := relayJSON{
@@ -65,7 +64,7 @@ func relayOf(c *fiber.Ctx, r inbound.Relay, accountName string) relayJSON {
 	return view
 }
 
-// contains reports whether a field of the answer contains a text, regardless of case.
+// contains reports whether a field of the relay contains a text, ignoring case.
 func (r *relayJSON) contains(text string) bool {
 	fields := append([]string{r.AccountName, r.ID, r.Number, r.Action, r.Filter, r.ICCID}, r.Parameters...)
 	return slices.ContainsFunc(fields, func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(text)) })
@@ -74,8 +73,8 @@ func (r *relayJSON) contains(text string) bool {
 // listRelays lists the relays of one or all accounts, by account, kind and id.
 func (s *Surface) listRelays(c *fiber.Ctx, sel *selection) error {
 	acct, kind, text, limit := sel.account(), oneOf(sel, "kind", inbound.Geographic, inbound.VirtualNumber), sel.text("q"), sel.limit()
-	var after inbound.Ref
-	parseCursor(sel, &after.ID, &after.Account, &after.Kind)
+	var lastRef inbound.Ref
+	parseCursor(sel, &lastRef.ID, &lastRef.Account, &lastRef.Kind)
 	if err := sel.Err(); err != nil {
 		return err
 	}
@@ -84,18 +83,18 @@ func (s *Surface) listRelays(c *fiber.Ctx, sel *selection) error {
 		return err
 	}
 	views := []relayJSON{}
-	_, err = s.Relays.Find(c.UserContext(), acct, after, limit+1, func(r inbound.Relay) bool {
+	_, err = s.Relays.Find(c.UserContext(), acct, lastRef, limit+1, func(r inbound.Relay) bool {
 		view := relayOf(c, r, names[r.Account])
-		keep := (kind == "" || r.Kind == kind) && view.contains(text)
-		if keep {
+		selected := (kind == "" || r.Kind == kind) && view.contains(text)
+		if selected {
 			views = append(views, view)
 		}
-		return keep
+		return selected
 	})
 	if err != nil {
 		return err
 	}
-	views, nextCursor := cut(views, limit, func(r relayJSON) string { return formatCursor("%d %s %s", r.Account, r.Kind, r.ID) })
+	views, nextCursor := trimPage(views, limit, func(r relayJSON) string { return formatCursor("%d %s %s", r.Account, r.Kind, r.ID) })
 	return sendPage(c, views, nextCursor)
 }
 
@@ -136,7 +135,7 @@ type explainedJSON struct {
 	Requests   []outbox.Outgoing    `json:"requests"`
 }
 
-// routedJSON is the message that the relay gets.
+// routedJSON is the message that the relay receives.
 type routedJSON struct {
 	outbox.Content
 	Stat int `json:"stat"`
@@ -159,11 +158,11 @@ type matchedJSON struct {
 	Filter     string          `json:"filter,omitempty"`
 }
 
-// explainRelay answers with the relay that would take a message, the reasons for and against
-// each candidate, and the requests that would be sent. It saves and sends nothing.
+// explainRelay answers with the relay that would take a message, the reasons for and against each
+// candidate, and the requests that would be sent. It stores and sends nothing.
 func (s *Surface) explainRelay(c *fiber.Ctx, sel *selection) error {
 	acct := sel.account()
-	sel.bodyFields = slices.Collect(maps.Keys(sel.body)) // ReadMessage reads the other fields
+	sel.bodyFields = slices.Collect(maps.Keys(sel.body)) // ReadMessage checks the other fields
 	if err := sel.Err(); err != nil {
 		return err
 	}

@@ -20,49 +20,49 @@ const (
 		`{"name":"http_get","description":"Forward messages to URLs with HTTP GET","takes":"urls"},{"name":"email","description":"Forward messages to e-mail addresses","takes":"addresses"}`
 )
 
-func officeWithRelays(t *testing.T) *office {
+func newOperatorAPIWithRelays(t *testing.T) *operatorAPI {
 	t.Helper()
-	o := newOffice(t)
-	o.applied(`{"document":"site-a","accounts":[{"name":"acme","relays":{
+	o := newOperatorAPI(t)
+	o.mustApply(`{"document":"site-a","accounts":[{"name":"acme","relays":{
 		"geo":[{"id":"g1","prefix":"4478","action":"http_get","parameters":["https://u:p@a.example/in/key?m=%m&k=1"],"pace":{"per_second":2}}],
 		"vmn":[{"id":"v1","number":"447860000001","action":"email","parameters":["ops@example.com"],"filter":"text matches \"^A\""}]}},
 		{"name":"globex","permissions":["mvno"],"relays":{"geo":[{"id":"g1","prefix":"33","action":"black_hole"}]}}]}`, "")
 	return o
 }
 
-func TestRelaysAreListedAndChanged(t *testing.T) {
-	o := officeWithRelays(t)
-	page := func(next string, relays ...string) string {
-		return `200 {"data":[` + strings.Join(relays, ",") + `],"meta":{"next":"` + next + `"}}`
+func TestRelaysAreListed(t *testing.T) {
+	o := newOperatorAPIWithRelays(t)
+	page := func(nextCursor string, relays ...string) string {
+		return `200 {"data":[` + strings.Join(relays, ",") + `],"meta":{"next":"` + nextCursor + `"}}`
 	}
 	invalid := func(fields string) string {
 		return `422 {"errors":{` + fields + `},"message":"The given data was invalid."}`
 	}
-	const geo, one = `{` + geoRelay + `}`, "/admin/relays/geo/g1"
-	shown := func(relay string) string {
+	const geo, path = `{` + geoRelay + `}`, "/admin/relays/geo/g1"
+	detail := func(relay string) string {
 		return `200 {"data":{` + relay + `,"document":"site-a","actions":[` + geoActions + `]}}`
 	}
 	for _, tc := range []struct{ name, line, body, want string }{
-		{"all", "GET /admin/relays", "", page("", geo, mailRelay, otherRelay)},
-		{"of an account", "GET /admin/relays?account=globex", "", page("", otherRelay)},
-		{"of a kind", "GET /admin/relays?kind=vmn", "", page("", mailRelay)},
+		{"all relays", "GET /admin/relays", "", page("", geo, mailRelay, otherRelay)},
+		{"relays of an account", "GET /admin/relays?account=globex", "", page("", otherRelay)},
+		{"relays of a kind", "GET /admin/relays?kind=vmn", "", page("", mailRelay)},
 		{"a page", "GET /admin/relays?limit=1&kind=geo", "", page("MSBnZW8gZzE", geo)},
 		{"the next page", "GET /admin/relays?limit=1&kind=geo&cursor=MSBnZW8gZzE", "", page("", otherRelay)},
-		{"with a text in a parameter", "GET /admin/relays?q=IN%2FKEY", "", page("", geo)},
-		{"with a text in none", "GET /admin/relays?q=elsewhere", "", page("")},
+		{"a text in a parameter", "GET /admin/relays?q=IN%2FKEY", "", page("", geo)},
+		{"a text without a match", "GET /admin/relays?q=elsewhere", "", page("")},
 		{"a cursor of another list", "GET /admin/relays?cursor=1", "", invalid(`"cursor":["This is not a cursor of this list."]`)},
-		{"one", "GET " + one + "?account=acme", "", shown(geoRelay)},
-		{"one of no account", "GET " + one, "", invalid(`"account":["The account field is required."]`)},
-		{"one that is none", "GET /admin/relays/vmn/g1?account=1", "", `404 {"message":"Not found."}`},
-		{"one of another account", "GET /admin/relays/vmn/v1?account=2", "", `404 {"message":"Not found."}`},
+		{"a relay", "GET " + path + "?account=acme", "", detail(geoRelay)},
+		{"a relay without an account", "GET " + path, "", invalid(`"account":["The account field is required."]`)},
+		{"an unknown relay", "GET /admin/relays/vmn/g1?account=1", "", `404 {"message":"Not found."}`},
+		{"a relay of another account", "GET /admin/relays/vmn/v1?account=2", "", `404 {"message":"Not found."}`},
 	} {
-		relaytest.Equal(t, tc.name, o.ask(tc.line, tc.body), tc.want)
+		relaytest.Equal(t, tc.name, o.call(tc.line, tc.body), tc.want)
 	}
 }
 
-// An apply keeps what was changed, as it keeps what accounts change over REST.
+// An apply keeps values that were changed over the admin API or over REST.
 func TestAnInventoryKeepsAChangedRelay(t *testing.T) {
-	o := officeWithRelays(t)
+	o := newOperatorAPIWithRelays(t)
 	const document = `{"document":"site-a","accounts":[{"name":"acme","relays":{"geo":[{"id":"g1","prefix":"4479","action":"http_get","parameters":["https://b.example/"]}]}}]}`
 	_, err := o.surface.Relays.Change(t.Context(), 1, inbound.Geographic, "g1", inbound.Change{Action: inbound.Action{Name: inbound.Email, Parameters: []string{"a@example.com"}}})
 	relaytest.NoError(t, err)
@@ -70,21 +70,21 @@ func TestAnInventoryKeepsAChangedRelay(t *testing.T) {
 		{"an apply", "", "4479", "email"},
 		{"an apply that resets relays", "?reset=relays", "4479", "http_get"},
 	} {
-		o.applied(document, tc.query)
-		if got := o.ask("GET /admin/relays/geo/g1?account=1", ""); !strings.Contains(got, `"number":"`+tc.number+`","action":"`+tc.action+`"`) {
-			t.Errorf("after %s: %s", tc.name, got)
+		o.mustApply(document, tc.query)
+		if got := o.call("GET /admin/relays/geo/g1?account=1", ""); !strings.Contains(got, `"number":"`+tc.number+`","action":"`+tc.action+`"`) {
+			t.Errorf("relay after %s = %s, want the number %s and the action %s", tc.name, got, tc.number, tc.action)
 		}
 	}
 }
 
-// URLs of relays hold the secrets of their endpoints.
-func TestRelaysByRole(t *testing.T) {
-	o := officeWithRelays(t)
-	viewer, customer := o.as(user.Viewer, 0), o.as(user.Account, 2)
+// URLs of relays contain secrets of endpoints.
+func TestURLsOfRelaysAreHiddenByRole(t *testing.T) {
+	o := newOperatorAPIWithRelays(t)
+	viewer, customer := o.signIn(user.Viewer, 0), o.signIn(user.Account, 2)
 	for _, tc := range []struct {
-		who            visitor
+		session        userSession
 		line, body     string
-		has, hasNot    string
+		want, hidden   string
 		status, relays int
 	}{
 		{viewer, "GET /admin/relays", "", `"parameters":["https://u:***@a.example/…"]`, "key", 200, 3},
@@ -94,11 +94,11 @@ func TestRelaysByRole(t *testing.T) {
 		{customer, "GET /admin/relays/geo/g1", "", `"name":"mvno"`, "a.example", 200, 1},
 		{customer, "GET /admin/relays/geo/g1?account=1", "", "The role account sees its own account only.", "a.example", 403, 0},
 	} {
-		status, body := tc.who.send(tc.line, tc.body)
-		what := tc.line + " as " + tc.who.name
-		relaytest.Equal(t, what+": the status", status, tc.status)
-		answertest.Contains(t, what, body, tc.has)
-		answertest.Lacks(t, what, body, tc.hasNot)
-		relaytest.Equal(t, what+": the number of relays", strings.Count(body, `"kind":`), tc.relays)
+		status, body := tc.session.send(tc.line, tc.body)
+		label := tc.line + " as " + tc.session.name
+		relaytest.Equal(t, label+": the status", status, tc.status)
+		answertest.Contains(t, label, body, tc.want)
+		answertest.Lacks(t, label, body, tc.hidden)
+		relaytest.Equal(t, label+": the number of relays", strings.Count(body, `"kind":`), tc.relays)
 	}
 }

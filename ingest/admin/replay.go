@@ -17,19 +17,19 @@ import (
 	"github.com/penstock/penstock/relay/replay"
 )
 
-// maxCounted is the largest number of events of each journal whose effects a replay counts.
+// maxCounted is the maximum number of events per journal of which a replay counts the effects.
 const maxCounted = 1000
 
 // replayedJSON is the answer to a replay.
 type replayedJSON struct {
 	Count int `json:"count"`
-	// Examined is the number of events that Readings, Deliveries and Alarms are about.
+	// Examined is the number of events with effects in Readings, Deliveries and Alarms.
 	Examined   int                 `json:"examined"`
 	Rules      bool                `json:"rules"`
 	Readings   replay.ReadingTally `json:"readings"`
 	Deliveries int64               `json:"deliveries"`     // created
 	Alarms     int64               `json:"alarms"`         // raised
-	Away       []awayJSON          `json:"away,omitempty"` // gateways that did not replay their events
+	Away       []awayJSON          `json:"away,omitempty"` // gateways without an answer, which did not replay their events
 }
 
 // replayEvents processes events again and answers with the effects.
@@ -38,21 +38,21 @@ func (s *Surface) replayEvents(c *fiber.Ctx, sel *selection) error {
 	intakes, f := s.events(sel)
 	f.Reason = sel.text("reason")
 	decoder, relayID := sel.text("decoder"), sel.text("relay")
-	dry, rules, limit := sel.flag("dry_run"), sel.flag("rules"), sel.limit()
+	dryRun, rules, limit := sel.flag("dry_run"), sel.flag("rules"), sel.limit()
 	sel.requireFilter()
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	// 1. A decoder selects events of devices, a relay selects messages. No event is both.
+	// 1. Limit the selection to a decoder or a relay. A decoder selects frames, a relay messages.
 	if decoder != "" {
-		match, err := s.readBy(ctx, f.Account, decoder)
+		match, err := s.matchDecoder(ctx, f.Account, decoder)
 		if err != nil {
 			return err
 		}
 		f.Match, intakes = match, ofKind(intakes, event.Uplink)
 	}
 	if relayID != "" {
-		match, err := s.takenBy(ctx, f.Account, relayID)
+		match, err := s.matchRelay(ctx, f.Account, relayID)
 		if err != nil {
 			return err
 		}
@@ -62,17 +62,17 @@ func (s *Surface) replayEvents(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	if dry {
+	if dryRun {
 		return s.dryRun(c, intakes, f, rules, limit, otherGateways)
 	}
 	// 2. Replay the events, and compare the effects before and after.
 	replayed := replayedJSON{Rules: rules}
-	for _, in := range intakes {
-		if err := s.replayOf(ctx, in, f, &replayed); err != nil {
+	for _, i := range intakes {
+		if err := s.replayOf(ctx, i, f, &replayed); err != nil {
 			return err
 		}
 	}
-	answers, awayGateways := passToAll[replayedJSON](c, s.Peers, otherGateways)
+	answers, awayGateways := forwardToAll[replayedJSON](c, s.Peers, otherGateways)
 	for _, a := range answers {
 		replayed.Count, replayed.Examined = replayed.Count+a.Count, replayed.Examined+a.Examined
 		replayed.Deliveries, replayed.Alarms = replayed.Deliveries+a.Deliveries, replayed.Alarms+a.Alarms
@@ -84,11 +84,11 @@ func (s *Surface) replayEvents(c *fiber.Ctx, sel *selection) error {
 }
 
 // replayOf replays the events of one journal and adds the effects to replayed. A preview counts the
-// readings, because the replay itself does not read the old values. An error in counting the
-// effects does not prevent the replay.
-func (s *Surface) replayOf(ctx context.Context, in *intake.Intake, f event.Filter, replayed *replayedJSON) error {
+// readings, because the replay does not read old values. An error while counting effects does not
+// prevent the replay.
+func (s *Surface) replayOf(ctx context.Context, i *intake.Intake, f event.Filter, replayed *replayedJSON) error {
 	var ids []string
-	err := in.Events(ctx, f, 0, func(e event.Event, _ uint64) bool {
+	err := i.Events(ctx, f, 0, func(e event.Event, _ uint64) bool {
 		ids = append(ids, e.ID)
 		return len(ids) < maxCounted
 	})
@@ -97,19 +97,19 @@ func (s *Surface) replayOf(ctx context.Context, in *intake.Intake, f event.Filte
 	}
 	oldCounts, countErr := s.Effects.Count(ctx, ids)
 	counted := event.Filter{IDs: ids}
-	if in.Kind() == event.Uplink {
+	if i.Kind() == event.Uplink {
 		preview, err := replay.Preview(ctx, s.Inspector, counted, 0, s.Now)
 		if err == nil {
 			replayed.Readings.Add(preview.Readings)
 		}
 		countErr = errors.Join(countErr, err)
 	}
-	// If ids has all selected events, the journal is not searched again. The other fields of the
-	// filter still apply, because an event may have been replayed in the meantime.
+	// If ids has all selected events, avoid a second search of the journal. The other fields of
+	// the filter still apply, because an event may have been replayed in the meantime.
 	if len(ids) < maxCounted {
 		f.IDs = ids
 	}
-	n, err := in.Replay(ctx, f, replayed.Rules)
+	n, err := i.Replay(ctx, f, replayed.Rules)
 	replayed.Count, replayed.Examined = replayed.Count+n, replayed.Examined+len(ids)
 	if err != nil {
 		return err
@@ -126,12 +126,12 @@ func (s *Surface) replayOf(ctx context.Context, in *intake.Intake, f event.Filte
 
 // ofKind returns the intakes of a kind.
 func ofKind(intakes []*intake.Intake, kind event.Kind) []*intake.Intake {
-	return slices.DeleteFunc(slices.Clone(intakes), func(in *intake.Intake) bool { return in.Kind() != kind })
+	return slices.DeleteFunc(slices.Clone(intakes), func(i *intake.Intake) bool { return i.Kind() != kind })
 }
 
-// readBy returns a function that selects posts with frames of the devices that use the decoder.
-func (s *Surface) readBy(ctx context.Context, acct relay.AccountID, decoder string) (func(relay.AccountID, []string) bool, error) {
-	type owned struct {
+// matchDecoder returns a function that selects posts with frames of devices that use the decoder.
+func (s *Surface) matchDecoder(ctx context.Context, acct relay.AccountID, decoder string) (func(relay.AccountID, []string) bool, error) {
+	type deviceKey struct {
 		account    relay.AccountID
 		identifier string
 	}
@@ -139,7 +139,7 @@ func (s *Surface) readBy(ctx context.Context, acct relay.AccountID, decoder stri
 	if err != nil {
 		return nil, err
 	}
-	devices := make(map[owned]bool)
+	devices := make(map[deviceKey]bool)
 	for id := range accounts {
 		if acct != 0 && id != acct {
 			continue
@@ -150,7 +150,7 @@ func (s *Surface) readBy(ctx context.Context, acct relay.AccountID, decoder stri
 		}
 		for _, d := range found {
 			if d.DecoderID == decoder {
-				devices[owned{id, d.Identifier}] = true
+				devices[deviceKey{id, d.Identifier}] = true
 			}
 		}
 	}
@@ -158,15 +158,15 @@ func (s *Surface) readBy(ctx context.Context, acct relay.AccountID, decoder stri
 		return nil, relay.Invalid("decoder", fmt.Sprintf("There is no device with the decoder %q.", decoder))
 	}
 	return func(acct relay.AccountID, identifiers []string) bool {
-		return slices.ContainsFunc(identifiers, func(identifier string) bool { return devices[owned{acct, identifier}] })
+		return slices.ContainsFunc(identifiers, func(identifier string) bool { return devices[deviceKey{acct, identifier}] })
 	}, nil
 }
 
-// takenBy returns a function that selects the messages that a relay takes. The relay of a virtual
-// number takes the messages to that number. For any other number, the geographic relay with the
-// longest matching prefix takes the messages.
-func (s *Surface) takenBy(ctx context.Context, acct relay.AccountID, id string) (func(relay.AccountID, []string) bool, error) {
-	// The maps have all relays, by number and by prefix; the value reports whether the relay has the id.
+// matchRelay returns a function that selects messages to destinations of a relay. The relay of a
+// virtual number takes messages to the number. The geographic relay with the longest matching prefix
+// takes messages to other numbers.
+func (s *Surface) matchRelay(ctx context.Context, acct relay.AccountID, id string) (func(relay.AccountID, []string) bool, error) {
+	// The maps have all relays by number and by prefix. The value reports whether the relay is selected.
 	numbers, prefixes, exists := make(map[string]bool), make(map[string]bool), false
 	_, err := s.Relays.Find(ctx, 0, inbound.Ref{}, math.MaxInt, func(r inbound.Relay) bool {
 		selected := r.ID == id && (acct == 0 || r.Account == acct)
@@ -181,7 +181,7 @@ func (s *Surface) takenBy(ctx context.Context, acct relay.AccountID, id string) 
 	if err == nil && !exists {
 		err = relay.Invalid("relay", fmt.Sprintf("There is no relay %q.", id))
 	}
-	takes := func(number string) bool {
+	matches := func(number string) bool {
 		if selected, found := numbers[number]; found {
 			return selected
 		}
@@ -192,5 +192,5 @@ func (s *Surface) takenBy(ctx context.Context, acct relay.AccountID, id string) 
 		}
 		return false
 	}
-	return func(_ relay.AccountID, destinations []string) bool { return slices.ContainsFunc(destinations, takes) }, err
+	return func(_ relay.AccountID, destinations []string) bool { return slices.ContainsFunc(destinations, matches) }, err
 }

@@ -36,7 +36,7 @@ import (
 
 // Deps are the surface's dependencies.
 type Deps struct {
-	// Node is the name of this gateway; the ids of its events begin with it. Peers are the
+	// Node is the name of this gateway and the prefix of the ids of its events. Peers are the
 	// other gateways; nil means none.
 	Node       string
 	Peers      *Peers
@@ -48,8 +48,7 @@ type Deps struct {
 	Relays     *inbound.RelayService
 	Credit     *credit.Store
 	Messages   *message.Store
-	// Waits returns the reason why messages to a number are not submitted at the moment, ""
-	// if they are.
+	// Waits returns the reason why messages to a number are currently not submitted, or "".
 	Waits func(number string) string
 	// ReadMessage parses the message of a body for Explain. Its error is relay.KindInvalid
 	// and names the field.
@@ -61,8 +60,7 @@ type Deps struct {
 	Explain func(ctx context.Context, m inbound.Message) (inbound.Explanation, error)
 	// Trace returns an event of this gateway with the steps of its processing.
 	Trace func(ctx context.Context, id string) (inbound.Trace, error)
-	// IoT tries decoders, Inspector examines journalled frames, Types has the types of
-	// sensors.
+	// IoT tries decoders, Inspector examines journalled frames, and Types stores sensor types.
 	IoT       *iot.Service
 	Inspector Inspector
 	Types     *iot.Store
@@ -75,11 +73,11 @@ type Deps struct {
 	Usage   *usage.Store
 	Jobs    *job.Store
 	Ledgers *ledger.Service
-	// Recover processes the journal again for a database that was restored.
+	// Recover processes the journal again after the database was restored.
 	Recover func(ctx context.Context) (Recovered, error)
-	// AcceptServer accepts the refused PostgreSQL server and returns its name; empty if none
-	// was refused. It returns a Conflict error if another server can be used. nil accepts
-	// none.
+	// AcceptServer accepts the refused PostgreSQL server and returns its name, or "" if no server
+	// was refused. It returns a Conflict error if another server can be used. nil accepts no
+	// server.
 	AcceptServer func(ctx context.Context) (string, error)
 	// NewerServer returns the newer of two PostgreSQL servers: the server of another gateway and
 	// the server of this gateway.
@@ -87,7 +85,7 @@ type Deps struct {
 	Backends    []Backend
 	Metrics     prometheus.Gatherer
 	Program     Program
-	// Traffic has the traffic of the last day; nil has none.
+	// Traffic stores the traffic of the last day; nil means that there are no charts.
 	Traffic *traffic.Ring
 	Now     func() time.Time
 
@@ -120,8 +118,8 @@ type Backend struct {
 	Note string
 	// Check returns an error if the back end is down.
 	Check func(ctx context.Context) error
-	// Optional reports that the gateway is ready without the back end. For example, one of
-	// several carriers may be down without stopping the messages of the others.
+	// Optional means that the gateway is ready without the back end. For example, a carrier may
+	// be down without stopping messages of other carriers.
 	Optional bool
 }
 
@@ -149,28 +147,28 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	app.Get("/readyz", s.ready)
 	app.Get("/metrics", httpd.NoBody, adaptor.HTTPHandler(promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{})))
 
-	// The inner answers format errors of handlers before they are recorded, the outer ones
-	// errors of recording.
-	r := app.Group("/admin", s.authorize, answers().Handler, s.record, answers().Handler)
+	// The inner errorAnswers handles errors before they are recorded, the outer one errors of
+	// the audit log.
+	r := app.Group("/admin", s.authorize, errorAnswers().Handler, s.record, errorAnswers().Handler)
 	for _, o := range s.operations {
 		if o.method == fiber.MethodGet {
-			r.Get(o.path, o.handle) // and HEAD
+			r.Get(o.path, o.handle) // also handles HEAD
 		} else {
 			r.Add(o.method, o.path, o.handle)
 		}
 	}
 
-	// Requests between gateways are answered from this gateway's journals alone.
-	internal := app.Group("/internal", s.authorizePeer, answers().Handler)
+	// Requests of other gateways are answered from the journals of this gateway only.
+	internal := app.Group("/internal", s.authorizePeer, errorAnswers().Handler)
 	internal.Post("/server", s.exchangeServer)
 	internal.Get("/events", s.withSelection(s.listEvents))
 	internal.Get("/events/:event", s.getEvent)
-	internal.Post("/events/replay", s.record, answers().Handler, s.withSelection(s.replayEvents))
+	internal.Post("/events/replay", s.record, errorAnswers().Handler, s.withSelection(s.replayEvents))
 }
 
-// answers returns the surface's answers to errors. They have the errors of back ends for the
-// roles that may see them.
-func answers() httpd.Errors {
+// errorAnswers returns the answers to errors. Answers for roles that may see errors of back ends
+// include them.
+func errorAnswers() httpd.Errors {
 	return httpd.ErrorsOf(httpd.Errors{
 		relay.KindForbidden: httpd.Verbatim(fiber.StatusForbidden),
 		relay.KindConflict:  httpd.Verbatim(fiber.StatusConflict),

@@ -20,8 +20,8 @@ type ruleJSON struct {
 	Failures  rule.FailuresText `json:"failures"`
 	CreatedAt string            `json:"created_at"`
 	UpdatedAt string            `json:"updated_at"`
-	// Unopened reports that the record cannot be decrypted, see relay.ErrUnopened. Its
-	// encrypted fields are left out.
+	// Unopened means that the record cannot be decrypted (see relay.ErrUnopened). Its encrypted
+	// fields are omitted.
 	Unopened bool `json:"unopened,omitempty"`
 }
 
@@ -30,7 +30,7 @@ type alarmJSON struct {
 	Account    relay.AccountID `json:"account"`
 	RuleID     string          `json:"rule_id"`
 	DeviceID   string          `json:"device_id"`
-	DeviceName string          `json:"device_name"` // or its identifier; empty if the device was deleted
+	DeviceName string          `json:"device_name"` // or the device's identifier; empty if the device was deleted
 	rule.AlarmText
 }
 
@@ -62,26 +62,26 @@ func (s *Surface) alarmsOf(ctx context.Context, found []rule.Owned[rule.Alarm]) 
 // listRules lists the rules of one or all accounts, by account and creation.
 func (s *Surface) listRules(c *fiber.Ctx, sel *selection) error {
 	acct, limit := sel.account(), sel.limit()
-	after, created := rule.Ref{}, int64(0)
-	parseCursor(sel, &after.ID, &after.Account, &created)
-	after.CreatedAt = time.Unix(0, created)
+	lastRef, created := rule.Ref{}, int64(0)
+	parseCursor(sel, &lastRef.ID, &lastRef.Account, &created)
+	lastRef.CreatedAt = time.Unix(0, created)
 	if err := sel.Err(); err != nil {
 		return err
 	}
 	if err := s.mustExist(c.UserContext(), acct); err != nil {
 		return err
 	}
-	found, err := s.Rules.FindRules(c.UserContext(), acct, after, limit+1)
+	found, err := s.Rules.FindRules(c.UserContext(), acct, lastRef, limit+1)
 	if err != nil {
 		return err
 	}
-	found, nextCursor := cut(found, limit, func(r rule.Owned[rule.Rule]) string {
+	found, nextCursor := trimPage(found, limit, func(r rule.Owned[rule.Rule]) string {
 		return formatCursor("%d %d %s", r.Account, r.Of.CreatedAt.UnixNano(), r.Of.ID)
 	})
-	views := httpd.Each(found, func(owned rule.Owned[rule.Rule]) ruleJSON {
-		r := owned.Of
+	views := httpd.Each(found, func(findOwned rule.Owned[rule.Rule]) ruleJSON {
+		r := findOwned.Of
 		return ruleJSON{
-			rule.DocumentOf(r), owned.Account, rule.FailuresTextOf(r.Failures, time.RFC3339Nano), formatTime(r.CreatedAt), formatTime(r.UpdatedAt), r.Unopened,
+			rule.DocumentOf(r), findOwned.Account, rule.FailuresTextOf(r.Failures, time.RFC3339Nano), formatTime(r.CreatedAt), formatTime(r.UpdatedAt), r.Unopened,
 		}
 	})
 	return sendPage(c, views, nextCursor)
@@ -96,7 +96,7 @@ func (s *Surface) mustExist(ctx context.Context, acct relay.AccountID) error {
 	return err
 }
 
-// maxAlarms is the largest number of alarms of a page.
+// maxAlarms is the maximum number of alarms on a page.
 const maxAlarms = 500
 
 // listAlarms lists the alarms of one or all accounts, newest first.

@@ -14,8 +14,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// FuzzSelection holds that whatever is asked for is either refused by field or
-// within its bounds, and that a replay never selects everything by accident.
+// FuzzSelection checks that parameters are refused by field or within their bounds, and that a
+// replay never selects all records.
 func FuzzSelection(f *testing.F) {
 	f.Add("state=dead&limit=5", `{"ids":["a"],"account":7}`)
 	f.Add("from=2026-01-01T00:00:00Z", `{"to":"2026-01-01 00:00:00","dry_run":"x"}`)
@@ -35,29 +35,29 @@ func FuzzSelection(f *testing.F) {
 		d, limit := s.deliveries(), s.limit()
 		s.option("cursor")
 		s.flag("dry_run")
-		selects := len(d.IDs) > 0 || d.State != "" || d.Account != 0 || d.Kind != "" || d.Relay != "" || d.Target != "" ||
+		hasFilter := len(d.IDs) > 0 || d.State != "" || d.Account != 0 || d.Kind != "" || d.Relay != "" || d.Target != "" ||
 			!d.From.IsZero() || !d.To.IsZero() || d.Query != ""
 		s.requireFilter()
 		err = s.Err()
 		if err != nil {
 			relaytest.Equal(t, "the kind of error", relay.KindOf(err), relay.KindInvalid)
 			if len(relay.FieldsOf(err)) == 0 {
-				t.Fatalf("the error names no field: %v", err)
+				t.Fatalf("error without a field: %v", err)
 			}
 			return
 		}
 		if limit < 1 || limit > maxLimit {
-			t.Fatalf("the limit %d, want 1 to %d", limit, maxLimit)
+			t.Fatalf("limit = %d, want 1 to %d", limit, maxLimit)
 		}
-		if !selects && s.text("account") == "" {
-			t.Fatal("a selection of everything was accepted")
+		if !hasFilter && s.text("account") == "" {
+			t.Fatal("no error for a selection without a filter")
 		}
 	})
 }
 
-// A field that is misspelt or of another type must not select more than was meant.
-func TestSelectionsRefuseWhatTheyDoNotRead(t *testing.T) {
-	o := newOffice(t)
+// A misspelt field or a field of another type must not widen the selection.
+func TestSelectionsRefuseUnknownParameters(t *testing.T) {
+	o := newOperatorAPI(t)
 	for _, tc := range []struct{ line, body, want string }{
 		{"GET /admin/deliveries?states=done&x=1", "", `"states":["This parameter is unknown: the operation takes account, state, kind, waits_for, relay, number, target, reason, from, to, q, limit, cursor, search_ms."]`},
 		{"GET /admin/accounts?name=acme", "", `"name":["This parameter is unknown: the operation takes no parameters."]`},
@@ -77,13 +77,13 @@ func TestSelectionsRefuseWhatTheyDoNotRead(t *testing.T) {
 		{"DELETE /admin/gateways/n2?dry_run=true", "", `"dry_run":["This parameter is unknown`},
 		{"PUT /admin/inventory?dryrun=true", `{"accounts":[]}`, `"dryrun":["This parameter is unknown: the operation takes dry_run, prune, allow_removals, adopt, reset, account."]`},
 	} {
-		got := o.ask(tc.line, tc.body)
+		got := o.call(tc.line, tc.body)
 		answertest.Begins(t, tc.line, got, "422 ")
 		answertest.Contains(t, tc.line, got, tc.want)
 	}
 }
 
-// noAccounts is a gateway without accounts.
+// noAccounts is a store without accounts.
 type noAccounts struct{ *account.Store }
 
 func (noAccounts) AccountByName(context.Context, string) (account.Account, error) {

@@ -24,7 +24,7 @@ type sessionJSON struct {
 	CSRF        string           `json:"csrf_token"`
 	ExpiresAt   *string          `json:"expires_at"`
 	AccountName string           `json:"account_name,omitempty"`
-	Operations  []string         `json:"operations"` // that the role may use, by operationId
+	Operations  []string         `json:"operations"` // the operationIds that the role may use
 }
 
 func (s *Surface) sessionJSONOf(session user.SignedIn) sessionJSON {
@@ -38,8 +38,8 @@ func (s *Surface) sessionJSONOf(session user.SignedIn) sessionJSON {
 	return view
 }
 
-// signIn begins a session of a user with a password. It requires JSON, which a form of another
-// site cannot send, so that such a site cannot sign its visitors in as another user.
+// signIn begins a session of a user with a password. It requires JSON, which forms cannot send, so
+// that another site cannot sign its visitors in.
 func (s *Surface) signIn(c *fiber.Ctx) error {
 	if kind, _, _ := mime.ParseMediaType(c.Get(fiber.HeaderContentType)); kind != fiber.MIMEApplicationJSON {
 		return fiber.NewError(fiber.StatusUnsupportedMediaType, "Content-Type must be application/json.")
@@ -74,14 +74,14 @@ func (s *Surface) signIn(c *fiber.Ctx) error {
 		return err
 	}
 	s.auth.Guesses().Right(attempt)
-	if err := s.signedIn(c, session); err != nil {
+	if err := s.beginSession(c, session); err != nil {
 		return err
 	}
 	return c.JSON(fiber.Map{"data": s.sessionJSONOf(session)})
 }
 
-// passwordAttempt returns the attempt to use a user's password. It returns an error with the status
-// 429 after too many wrong passwords.
+// passwordAttempt returns the attempt to use a password. After too many wrong passwords it returns an
+// error with the status 429.
 func (s *Surface) passwordAttempt(c *fiber.Ctx, name, password string) (httpd.Attempt, error) {
 	attempt := httpd.AttemptOf(c, "user "+name, name+"\x00"+password)
 	if wait := s.auth.Guesses().Wait(attempt); wait > 0 {
@@ -91,8 +91,8 @@ func (s *Surface) passwordAttempt(c *fiber.Ctx, name, password string) (httpd.At
 	return attempt, nil
 }
 
-// signedIn records the begin of a session in the audit log and sets its cookie.
-func (s *Surface) signedIn(c *fiber.Ctx, session user.SignedIn) error {
+// beginSession records a sign-in in the audit log and sets the cookie of the session.
+func (s *Surface) beginSession(c *fiber.Ctx, session user.SignedIn) error {
 	now := s.Now().UTC()
 	err := s.Audit.Begin(c.UserContext(), audit.Entry{
 		ID: relay.NewID(now), At: now, Actor: session.User.Name, Role: string(session.User.Role), Address: httpd.ClientIP(c), Operation: "signIn",
@@ -102,9 +102,9 @@ func (s *Surface) signedIn(c *fiber.Ctx, session user.SignedIn) error {
 	if err != nil {
 		return errors.Join(err, s.Users.SignOut(c.UserContext(), session.Token))
 	}
-	k := s.cookie(c, httpd.SessionCookie, fiber.CookieSameSiteStrictMode)
-	k.Value, k.Expires = session.Token, session.ExpiresAt
-	c.Cookie(&k)
+	cookie := s.cookie(c, httpd.SessionCookie, fiber.CookieSameSiteStrictMode)
+	cookie.Value, cookie.Expires = session.Token, session.ExpiresAt
+	c.Cookie(&cookie)
 	return nil
 }
 
@@ -169,31 +169,31 @@ func (s *Surface) setOwnPassword(c *fiber.Ctx) error {
 // attemptCookie is the name of the cookie of a sign-in through a provider.
 const attemptCookie = "penstock_sign_in"
 
-// cookie returns a cookie that the browser sends to this gateway only, and hides from scripts.
+// cookie returns a cookie that browsers send only to this gateway and hide from scripts.
 func (s *Surface) cookie(c *fiber.Ctx, name, sameSite string) fiber.Cookie {
 	return fiber.Cookie{Name: s.auth.CookieName(c, name), Path: "/", HTTPOnly: true, Secure: s.auth.Secure(c), SameSite: sameSite}
 }
 
 // expire makes the browser delete a cookie.
 func (s *Surface) expire(c *fiber.Ctx, name, sameSite string) {
-	k := s.cookie(c, name, sameSite)
-	k.Expires, k.MaxAge = time.Unix(1, 0), -1
-	c.Cookie(&k)
+	cookie := s.cookie(c, name, sameSite)
+	cookie.Expires, cookie.MaxAge = time.Unix(1, 0), -1
+	c.Cookie(&cookie)
 }
 
-// attemptTime is the longest time for a sign-in through a provider.
+// attemptTime is the time limit of a sign-in through a provider.
 const attemptTime = 10 * time.Minute
 
-// setAttempt stores the attempt in a cookie, by which finishProvider recognises the browser. The
-// cookie is Lax because the provider's page redirects to the gateway.
+// setAttempt stores the attempt in a cookie for finishProvider. The cookie is Lax because the
+// provider's page redirects to the gateway.
 func (s *Surface) setAttempt(c *fiber.Ctx, a user.Attempt) error {
 	raw, err := json.Marshal(a)
 	if err != nil {
 		return err
 	}
-	k := s.cookie(c, attemptCookie, fiber.CookieSameSiteLaxMode)
-	k.Value, k.MaxAge = base64.RawURLEncoding.EncodeToString(raw), int(attemptTime.Seconds())
-	c.Cookie(&k)
+	cookie := s.cookie(c, attemptCookie, fiber.CookieSameSiteLaxMode)
+	cookie.Value, cookie.MaxAge = base64.RawURLEncoding.EncodeToString(raw), int(attemptTime.Seconds())
+	c.Cookie(&cookie)
 	return nil
 }
 

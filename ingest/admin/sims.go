@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/usage"
 )
 
-// simJSON is a SIM in an answer, without its PINs and PUKs.
+// simJSON is a SIM without its PINs and PUKs.
 type simJSON struct {
 	ICCID          sim.ICCID       `json:"iccid"`
 	Account        relay.AccountID `json:"account"`
@@ -28,7 +28,7 @@ type simJSON struct {
 	PoolID         string          `json:"pool_id"`
 	SubscriberID   string          `json:"subscriber_id"`
 	Limit          limitJSON       `json:"limit"`
-	MonthBytes     int64           `json:"month_bytes"` // of the calendar month in UTC
+	MonthBytes     int64           `json:"month_bytes"` // the usage in the calendar month in UTC
 }
 
 // limitJSON is a monthly limit, in bytes; 0 means none.
@@ -59,7 +59,7 @@ func simOf(f sim.Found, names map[relay.AccountID]string, bytes int64) simJSON {
 	return view
 }
 
-// maxSIMs is the largest number of SIMs of a page.
+// maxSIMs is the maximum number of SIMs on a page.
 const maxSIMs = 500
 
 // listSIMs lists SIMs of one or all accounts, by account and ICCID.
@@ -74,7 +74,7 @@ func (s *Surface) listSIMs(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	found, nextCursor := cut(found, limit, func(f sim.Found) string { return formatCursor("%d %s", f.Account, f.ICCID) })
+	found, nextCursor := trimPage(found, limit, func(f sim.Found) string { return formatCursor("%d %s", f.Account, f.ICCID) })
 	bytes, err := s.monthBytes(c.UserContext(), found)
 	if err != nil {
 		return err
@@ -109,8 +109,8 @@ func (s *Surface) monthBytes(ctx context.Context, found []sim.Found) ([]int64, e
 // simDetailJSON is a SIM with its usage in the last months.
 type simDetailJSON struct {
 	simJSON
-	Recipients []string    `json:"recipients"` // of notices about its limit
-	Pool       *poolJSON   `json:"pool"`       // null if it is in no pool
+	Recipients []string    `json:"recipients"` // of notices about the limit
+	Pool       *poolJSON   `json:"pool"`       // null if the SIM has no pool
 	Months     []monthJSON `json:"months"`     // oldest first
 }
 
@@ -122,11 +122,11 @@ type poolJSON struct {
 }
 
 type monthJSON struct {
-	Month string `json:"month"` // as 2026-11
+	Month string `json:"month"` // for example 2026-11
 	Bytes int64  `json:"bytes"`
 }
 
-// monthsShown is the number of months whose usage is shown, including the present one.
+// monthsShown is the number of months with usage in an answer, including the current one.
 const monthsShown = 12
 
 func (s *Surface) getSIM(c *fiber.Ctx, sel *selection) error {
@@ -180,10 +180,10 @@ func (s *Surface) ofSIM(c *fiber.Ctx, sel *selection) (relay.AccountID, sim.SIM,
 	if err != nil {
 		return 0, sim.SIM{}, relay.Errorf(relay.KindNotFound, "%w", err)
 	}
-	return owned(c.UserContext(), s.Accounts, acct, func(acct relay.AccountID) (sim.SIM, error) { return s.SIMs.Get(c.UserContext(), acct, iccid) })
+	return findOwned(c.UserContext(), s.Accounts, acct, func(acct relay.AccountID) (sim.SIM, error) { return s.SIMs.Get(c.UserContext(), acct, iccid) })
 }
 
-// usageStepJSON is the usage of one type in an hour or a day.
+// usageStepJSON is the usage of a type in an hour or a day.
 type usageStepJSON struct {
 	At       string `json:"at"`
 	Type     string `json:"type"`
@@ -193,9 +193,9 @@ type usageStepJSON struct {
 }
 
 const (
-	defaultUsage = 30 * 24 * time.Hour  // the range without from
+	defaultUsage = 30 * 24 * time.Hour  // the default range
 	maxUsage     = 366 * 24 * time.Hour // the longest range
-	hourlyUsage  = 4 * 24 * time.Hour   // the longest range with a step of an hour; a longer range has a step of a day
+	hourlyUsage  = 4 * 24 * time.Hour   // the longest range in steps of an hour; longer ranges have steps of a day
 )
 
 // simUsage answers with the usage of a SIM by hour or by day.

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 )
 
-// statusJSON is the status of this gateway. It can be answered while back ends are down.
+// statusJSON is the status of this gateway, which is available while back ends are down.
 type statusJSON struct {
 	At        string              `json:"at"`
 	Node      string              `json:"node"`
@@ -22,7 +22,7 @@ type statusJSON struct {
 	Journals  []journalJSON       `json:"journals"`
 	Queue     Deliveries          `json:"queue"`
 	Carriers  []carrierJSON       `json:"carriers"`
-	// StoredBytes has the disk usage of each kind of records; it is empty until the first
+	// StoredBytes has the disk usage by kind of record. It is empty until the first
 	// measurement.
 	StoredBytes map[string]int64 `json:"stored_bytes"`
 	Gateways    []gatewayJSON    `json:"gateways"`
@@ -30,15 +30,15 @@ type statusJSON struct {
 	GatewaysError string `json:"gateways_error"`
 }
 
-// backendStatusJSON is the status of a back end, with the start of that status.
+// backendStatusJSON is the status of a back end.
 type backendStatusJSON struct {
 	Name     string `json:"name"`
 	Note     string `json:"note"`
 	Status   string `json:"status"` // ok, or down
-	Since    string `json:"since"`
+	Since    string `json:"since"`  // the start of the status
 	Optional bool   `json:"optional"`
 	Error    string `json:"error"`
-	// LastError is the last error since the start, also if the back end works again.
+	// LastError is the last error since the start, even if the back end works now.
 	LastError   string  `json:"last_error"`
 	LastErrorAt *string `json:"last_error_at"`
 }
@@ -51,13 +51,13 @@ type journalJSON struct {
 	Quarantined uint64 `json:"quarantined"`
 	Deferred    uint64 `json:"deferred"`
 	Lag         uint64 `json:"lag"`
-	Waiting     string `json:"waiting"` // the error of the back end for which processing waits
+	Waiting     string `json:"waiting"` // the error that blocks processing
 	Bytes       int64  `json:"bytes"`
 	Gaps        int    `json:"gaps"`
 }
 
-// carrierJSON is a carrier with its binds. Bound reports whether one of them is established;
-// it is null for a carrier without binds.
+// carrierJSON is a carrier with its binds. Bound reports whether a bind is established; it is null
+// for a carrier without binds.
 type carrierJSON struct {
 	Name     string `json:"name"`
 	Bound    *bool  `json:"bound"`
@@ -96,10 +96,10 @@ func (s *Surface) status(c *fiber.Ctx) error {
 		}
 		return view
 	})
-	view.Journals = httpd.Each(s.Intakes, func(in *intake.Intake) journalJSON {
-		st := in.Status()
+	view.Journals = httpd.Each(s.Intakes, func(i *intake.Intake) journalJSON {
+		st := i.Status()
 		return journalJSON{
-			Kind: string(in.Kind()), Accepted: st.Accepted, Processed: st.Processed, Quarantined: st.Quarantined, Deferred: st.Deferred,
+			Kind: string(i.Kind()), Accepted: st.Accepted, Processed: st.Processed, Quarantined: st.Quarantined, Deferred: st.Deferred,
 			Lag: st.Lag, Waiting: st.Waiting, Bytes: st.Journal.Bytes, Gaps: st.Journal.Gaps,
 		}
 	})
@@ -121,7 +121,7 @@ func ready(states []BackendState) bool {
 // carriers joins the binds of each carrier with its queue of messages.
 func (s *Surface) carriers() []carrierJSON {
 	carriers := []carrierJSON{}
-	named := func(name string) *carrierJSON {
+	carrierNamed := func(name string) *carrierJSON {
 		i := slices.IndexFunc(carriers, func(c carrierJSON) bool { return c.Name == name })
 		if i < 0 {
 			i = len(carriers)
@@ -130,7 +130,7 @@ func (s *Surface) carriers() []carrierJSON {
 		return &carriers[i]
 	}
 	for _, b := range s.Program.Binds() {
-		c := named(b.Carrier)
+		c := carrierNamed(b.Carrier)
 		c.Bound = new(b.Bound || c.Bound != nil && *c.Bound)
 		c.Messages += b.Messages
 		c.Receipts += b.Receipts
@@ -138,7 +138,7 @@ func (s *Surface) carriers() []carrierJSON {
 		c.Binds = append(c.Binds, b)
 	}
 	for _, n := range s.Program.Sending() {
-		c := named(n.Carrier)
+		c := carrierNamed(n.Carrier)
 		c.Waiting, c.Accepted, c.Rejected, c.Unknown = n.Waiting, n.Accepted, n.Rejected, n.Unknown
 	}
 	return carriers

@@ -11,23 +11,23 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// hidesTexts reports whether the answer to a request must not have the texts of messages.
+// hidesTexts reports whether the answer to a request must not have texts of messages.
 func hidesTexts(c *fiber.Ctx) bool { return !principalOf(c).Role.SeesTexts() }
 
-// hasTexts reports whether events of a kind have texts of messages. Receipts quote the
-// beginning of the message.
+// hasTexts reports whether events of a kind have texts of messages. Receipts quote the beginning of
+// a message.
 func hasTexts(k event.Kind) bool { return k == event.SMS || k == event.Receipt }
 
 // hideText removes the body of a message and the notes if hidden is set. Notes quote names of
-// parameters, and a part of a text that was not escaped ("fish&chips") looks like such a name.
+// parameters, which may be parts of a text that was not escaped ("fish&chips").
 func (e *eventJSON) hideText(hidden bool) {
 	if hidden && hasTexts(e.Kind) {
 		e.Raw, e.Notes, e.Hidden = "", []string{}, true
 	}
 }
 
-// faultText returns the text of an error of a back end. For principals who may not see hosts
-// and addresses of the gateway's network it is a fixed text.
+// faultText returns the text of an error of a back end, or a fixed text for principals who may not
+// see hosts and addresses of the gateway's network.
 func faultText(p principal, err error) string {
 	if p.Role.SeesFaults() {
 		return err.Error()
@@ -85,15 +85,15 @@ func (m *messageJSON) hideText(c *fiber.Ctx) {
 	}
 }
 
-// refuseTextSearch refuses filters that search the texts of messages if the caller may not read
-// these, because the results of a search reveal the text.
+// refuseTextSearch refuses filters that search texts of messages if the caller may not read the
+// texts, because the results of a search reveal them.
 func (s *selection) refuseTextSearch(filters ...string) {
 	if !hidesTexts(s.c) {
 		return
 	}
 	for _, name := range filters {
 		if s.text(name) != "" {
-			s.failed = relay.Errorf(relay.KindForbidden, "The role %s may not search the texts of messages: the filter %s is not allowed here.", principalOf(s.c).Role, name)
+			s.err = relay.Errorf(relay.KindForbidden, "The role %s may not search the texts of messages: the filter %s is not allowed here.", principalOf(s.c).Role, name)
 		}
 	}
 }

@@ -8,26 +8,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Timings has the histograms of durations, in seconds, and the counters of message parts and
-// delivery attempts. Backend of a nil *Timings measures nothing.
+// Timings has histograms of durations, and counters of message parts and delivery attempts.
 type Timings struct {
 	requests, fsyncs, stored, deliveries, backends *prometheus.HistogramVec
 	parts, attempts                                *prometheus.CounterVec
 
 	mu    sync.Mutex
-	hosts map[string]bool // the hosts with a label of their own
+	hosts map[string]bool // the hosts with their own label
 }
 
-// maxHosts is the largest number of hosts with a label of their own. All further hosts share a
-// label.
+// maxHosts is the maximum number of hosts with their own label. All other hosts share a label.
 const maxHosts = 200
 
-// NewTimings returns a Timings.
+// NewTimings returns a Timings without measurements.
 func NewTimings() *Timings {
 	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 	}
-	// short is for requests and calls, long for entries and deliveries, which include retries.
+	// short has the buckets for requests and calls, long for entries and deliveries with retries.
 	short := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 	long := []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 10800, 43200}
 	return &Timings{
@@ -57,7 +55,7 @@ func (t *Timings) Request(method, route string, status int, duration time.Durati
 	t.requests.WithLabelValues(method, route, strconv.Itoa(status/100)+"xx").Observe(duration.Seconds())
 }
 
-// Fsync returns a function that measures the syncs of a kind's journal.
+// Fsync returns a function that measures the syncs of the journal of a kind.
 func (t *Timings) Fsync(kind string) func(duration time.Duration) {
 	observer := t.fsyncs.WithLabelValues(kind)
 	return func(duration time.Duration) { observer.Observe(duration.Seconds()) }
@@ -92,7 +90,8 @@ func (t *Timings) Attempt(host, state string) {
 	t.attempts.WithLabelValues(host, state).Inc()
 }
 
-// Backend returns a function that measures the calls of a back end.
+// Backend returns a function that measures the calls of a back end. The function of a nil *Timings
+// measures nothing.
 func (t *Timings) Backend(name string) func(operation string, duration time.Duration) {
 	if t == nil {
 		return func(string, time.Duration) {}
@@ -103,7 +102,7 @@ func (t *Timings) Backend(name string) func(operation string, duration time.Dura
 	}
 }
 
-// NewBuildInfo returns the metric with the version.
+// NewBuildInfo returns the metric with the versions of the gateway and of Go.
 func NewBuildInfo(version, goVersion string) prometheus.Collector {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "penstock_build_info", Help: "The version of the gateway and of Go; always 1.",
@@ -113,7 +112,7 @@ func NewBuildInfo(version, goVersion string) prometheus.Collector {
 	return info
 }
 
-// NewCertificateMetric returns the metric of the expiry of the certificate.
+// NewCertificateMetric returns the metric with the expiry of the certificate.
 func NewCertificateMetric(expires func() time.Time) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "penstock_tls_certificate_expiry_timestamp_seconds", Help: "Expiry of the listener's certificate, in seconds since 1970.",

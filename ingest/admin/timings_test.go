@@ -41,18 +41,18 @@ func TestRequestsAreMeasuredByRouteAndClass(t *testing.T) {
 		"penstock_http_request_duration_seconds{code=5xx,method=GET,route=/iot/devices/:device_id}": 2,
 	} {
 		if got[name] != want {
-			t.Errorf("%s: %d, want %d; all: %v", name, got[name], want, got)
+			t.Errorf("%s = %d, want %d; all metrics: %v", name, got[name], want, got)
 		}
 	}
 }
 
-func TestBackendsAreAskedAtMostOnceInFiveSeconds(t *testing.T) {
-	now, asked, broken := time.Unix(1_000, 0), 0, error(nil)
+func TestBackEndsAreCheckedAtMostEveryFiveSeconds(t *testing.T) {
+	now, checks, checkErr := time.Unix(1_000, 0), 0, error(nil)
 	c := admin.NewUpCollector([]admin.Backend{
-		{Name: "records", Check: func(context.Context) error { asked++; return broken }},
+		{Name: "records", Check: func(context.Context) error { checks++; return checkErr }},
 		{Name: "queue", Check: func(context.Context) error { return nil }},
 	}, func() time.Time { return now })
-	want := func(records string) {
+	wantUp := func(records string) {
 		t.Helper()
 		text := `# HELP penstock_backend_up 1 if a back end works, 0 if it is down, as in /readyz.
 # TYPE penstock_backend_up gauge
@@ -62,29 +62,29 @@ penstock_backend_up{backend="records"} ` + records + "\n"
 			t.Error(err)
 		}
 	}
-	want("1")
-	broken = errors.New("refused")
+	wantUp("1")
+	checkErr = errors.New("refused")
 	now = now.Add(4 * time.Second)
-	want("1")
-	if asked != 1 {
-		t.Errorf("asked %d times", asked)
+	wantUp("1")
+	if checks != 1 {
+		t.Errorf("checks = %d, want 1", checks)
 	}
 	now = now.Add(time.Second)
-	want("0")
+	wantUp("0")
 }
 
-// BenchmarkRequest is what measuring costs each request.
+// BenchmarkRequest measures the cost of the metrics of a request.
 func BenchmarkRequest(b *testing.B) {
 	timings := admin.NewTimings()
-	stored := timings.Completed("uplink")
+	completed := timings.Completed("uplink")
 	b.ReportAllocs()
 	for b.Loop() {
 		timings.Request("POST", "/webhooks/lorawan", 200, time.Millisecond)
-		stored(time.Millisecond)
+		completed(time.Millisecond)
 	}
 }
 
-func TestHostsBeyondTheLimitShareALabel(t *testing.T) {
+func TestHostsAboveTheLimitShareALabel(t *testing.T) {
 	timings := admin.NewTimings()
 	for i := range 202 {
 		timings.Attempt(fmt.Sprint("host-", i), "delivered")

@@ -23,12 +23,12 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// maxTryFrames is the largest number of frames that one request tries.
+// maxTryFrames is the maximum number of frames in a TryRequest.
 const maxTryFrames = 100
 
-// TryRequest selects a decoder and the frames on which it is tried. The decoder is the stored
+// TryRequest selects a decoder and the frames with which to try it. The decoder is the stored
 // decoder DecoderID or the decoder of the device DeviceID; Codec and Source replace its codec and
-// source. The frames are Frames, or the Last newest frames of the device.
+// source. The frames are Frames, or the newest Last frames of the device.
 type TryRequest struct {
 	// Account may be empty if only one account has the decoder or device.
 	Account       AccountRef      `json:"account,omitempty"`
@@ -121,8 +121,8 @@ func (s *Surface) tryDecoder(c *fiber.Ctx) error {
 	return c.JSON(answerOf(r, arrivals, tried))
 }
 
-// arrivals returns the frames of the request, or the last frames of its device. If the request
-// has no device and all frames name the same device, that becomes the device of the request.
+// arrivals returns the frames of the request, or the last frames of its device. If the request has
+// no device and all frames are of one device, arrivals sets the device of the request.
 func (s *Surface) arrivals(ctx context.Context, r *TryRequest) ([]iot.Arrival, error) {
 	if r.Last > 0 {
 		d, err := s.IoT.Device(ctx, r.owner, r.DeviceID)
@@ -149,17 +149,17 @@ func (s *Surface) arrivals(ctx context.Context, r *TryRequest) ([]iot.Arrival, e
 
 // findDevice returns a device with its account. acct 0 means that the account is unknown.
 func (s *Surface) findDevice(ctx context.Context, acct relay.AccountID, id string) (relay.AccountID, iot.Device, error) {
-	return owned(ctx, s.Accounts, acct, func(acct relay.AccountID) (iot.Device, error) { return s.IoT.Device(ctx, acct, id) })
+	return findOwned(ctx, s.Accounts, acct, func(acct relay.AccountID) (iot.Device, error) { return s.IoT.Device(ctx, acct, id) })
 }
 
 // findDecoder returns a decoder with its account. acct 0 means that the account is unknown.
 func (s *Surface) findDecoder(ctx context.Context, acct relay.AccountID, id string) (relay.AccountID, iot.Decoder, error) {
-	return owned(ctx, s.Accounts, acct, func(acct relay.AccountID) (iot.Decoder, error) { return s.IoT.Decoder(ctx, acct, id) })
+	return findOwned(ctx, s.Accounts, acct, func(acct relay.AccountID) (iot.Decoder, error) { return s.IoT.Decoder(ctx, acct, id) })
 }
 
-// owned returns a record of an account. If acct is 0, it searches all accounts, and returns an
-// error unless exactly one of them has the record.
-func owned[T any](ctx context.Context, accounts Accounts, acct relay.AccountID, get func(relay.AccountID) (T, error)) (owner relay.AccountID, record T, err error) {
+// findOwned returns a record of an account. If acct is 0, findOwned searches all accounts, and
+// returns an error unless exactly one account has the record.
+func findOwned[T any](ctx context.Context, accounts Accounts, acct relay.AccountID, get func(relay.AccountID) (T, error)) (owner relay.AccountID, record T, err error) {
 	if acct != 0 {
 		record, err = get(acct)
 		return acct, record, err
@@ -192,12 +192,12 @@ type TryFrame struct {
 	Values map[string]any `json:"values,omitempty"`
 	FPort  *int           `json:"fPort,omitempty"`
 	FCnt   *int64         `json:"fCnt,omitempty"`
-	Time   string         `json:"time,omitempty"` // RFC 3339; the time of receipt of a Body
+	Time   string         `json:"time,omitempty"` // RFC 3339; the time of receipt
 
 	// Body is the body of a sender's post: a JSON value, or any other body as a JSON string.
 	Body        json.RawMessage `json:"body,omitempty"`
 	ContentType string          `json:"content_type,omitempty"`
-	Path        string          `json:"path,omitempty"`  // the last part of the webhook's path: lorawan, lpwan, …
+	Path        string          `json:"path,omitempty"`  // the last segment of the webhook's path: lorawan, lpwan, …
 	Query       string          `json:"query,omitempty"` // of the webhook's URL: event=up
 }
 
@@ -235,8 +235,8 @@ func (f *TryFrame) payload() ([]byte, error) {
 	return hex.DecodeString(strings.TrimPrefix(bare, "0x"))
 }
 
-// arrivals returns the frames of a request that ParseTry has returned. A frame without a time
-// arrives now.
+// arrivals returns the frames of a request that ParseTry has returned. The default time of a frame
+// is now.
 func (r *TryRequest) arrivals(now time.Time) ([]iot.Arrival, error) {
 	var arrivals []iot.Arrival
 	for i := range r.Frames {
@@ -256,11 +256,11 @@ func (r *TryRequest) arrivals(now time.Time) ([]iot.Arrival, error) {
 	return arrivals, nil
 }
 
-// frames returns the frame, or the frames of a post. If some frames of a post are unreadable,
-// the first readable one has a warning.
+// frames returns the frame, or the frames of a post. If some frames of a post are unreadable, the
+// first readable frame has a warning.
 func (f *TryFrame) frames(t time.Time) ([]decoders.Frame, error) {
 	if len(f.Body) > 0 {
-		return f.posted(t)
+		return f.parseBody(t)
 	}
 	payload, err := f.payload()
 	if err != nil {
@@ -276,7 +276,8 @@ func (f *TryFrame) frames(t time.Time) ([]decoders.Frame, error) {
 	return []decoders.Frame{frame}, nil
 }
 
-func (f *TryFrame) posted(t time.Time) ([]decoders.Frame, error) {
+// parseBody returns the frames of a post.
+func (f *TryFrame) parseBody(t time.Time) ([]decoders.Frame, error) {
 	body := []byte(f.Body)
 	var text string
 	if json.Unmarshal(body, &text) == nil {

@@ -14,22 +14,22 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestMistakesInATrialAreNamed(t *testing.T) {
-	for _, tc := range []struct{ name, body, said string }{
-		{"no JSON", `{`, "Invalid JSON."},
-		{"nothing", `{}`, "frames:[Give frames, or a device_id and last.]"},
-		{"a field of another name", `{"payload":"00"}`, "payload:[This field is unknown.]"},
-		{"a field of another kind", `{"frames":[{"hex":7}]}`, "frames.hex:[The frames.hex must be a string.]"},
-		{"a frame of nothing", `{"frames":[{}]}`, "frames.0:[Give exactly one of hex, base64, values and body.]"},
-		{"a frame of two things", `{"frames":[{"hex":"00"},{"hex":"00","values":{}}]}`, "frames.1:[Give exactly one of"},
-		{"hex that is none", `{"frames":[{"hex":"0g"}]}`, "frames.0:[encoding/hex"},
-		{"base64 that is none", `{"frames":[{"base64":"*"}]}`, "frames.0:[illegal base64"},
-		{"a port there is not", `{"frames":[{"hex":"00","fPort":256}]}`, "frames.0.fPort:[The fPort must be a number from 0 to 255.]"},
-		{"a time that is none", `{"frames":[{"hex":"00","time":"now"}]}`, "frames.0.time:[The time must be a time"},
-		{"a query that is none", `{"frames":[{"body":{},"query":"%zz"}]}`, "frames.0.query:[invalid URL escape"},
+func TestInvalidTryRequestsAreRefused(t *testing.T) {
+	for _, tc := range []struct{ name, body, want string }{
+		{"invalid JSON", `{`, "Invalid JSON."},
+		{"no frames", `{}`, "frames:[Give frames, or a device_id and last.]"},
+		{"an unknown field", `{"payload":"00"}`, "payload:[This field is unknown.]"},
+		{"a field of another type", `{"frames":[{"hex":7}]}`, "frames.hex:[The frames.hex must be a string.]"},
+		{"an empty frame", `{"frames":[{}]}`, "frames.0:[Give exactly one of hex, base64, values and body.]"},
+		{"a frame with hex and values", `{"frames":[{"hex":"00"},{"hex":"00","values":{}}]}`, "frames.1:[Give exactly one of"},
+		{"invalid hex", `{"frames":[{"hex":"0g"}]}`, "frames.0:[encoding/hex"},
+		{"invalid base64", `{"frames":[{"base64":"*"}]}`, "frames.0:[illegal base64"},
+		{"an invalid port", `{"frames":[{"hex":"00","fPort":256}]}`, "frames.0.fPort:[The fPort must be a number from 0 to 255.]"},
+		{"an invalid time", `{"frames":[{"hex":"00","time":"now"}]}`, "frames.0.time:[The time must be a time"},
+		{"an invalid query", `{"frames":[{"body":{},"query":"%zz"}]}`, "frames.0.query:[invalid URL escape"},
 		{"frames and last", `{"frames":[{"hex":"00"}],"last":1,"device_id":"d"}`, "last:[Give frames or last, not both.]"},
-		{"last of no device", `{"last":1}`, "device_id:[The device id field is required with last.]"},
-		{"too many", `{"last":101,"device_id":"d"}`, "last:[The last must be between 1 and 100.]"},
+		{"last without a device", `{"last":1}`, "device_id:[The device id field is required with last.]"},
+		{"a last above the limit", `{"last":101,"device_id":"d"}`, "last:[The last must be between 1 and 100.]"},
 		{"too many frames", `{"frames":[` + strings.Repeat(`{"hex":"00"},`, 100) + `{"hex":"00"}]}`, "frames:[There may be at most 100 frames.]"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -37,15 +37,15 @@ func TestMistakesInATrialAreNamed(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
-			answertest.Contains(t, "the error", fmt.Sprint(err, relay.FieldsOf(err)), tc.said)
+			answertest.Contains(t, "the error", fmt.Sprint(err, relay.FieldsOf(err)), tc.want)
 		})
 	}
 }
 
-func TestBodiesAreTried(t *testing.T) {
+func TestTheFramesOfABodyAreTried(t *testing.T) {
 	for name, tc := range map[string]struct{ frame, want string }{
-		"JSON as it is":         {`{"body":{"id":"a","t":5},"path":"generic"}`, "a generic t=5"},
-		"JSON as a text":        {`{"body":"{\"id\":\"a\",\"t\":5}","path":"generic"}`, "a generic t=5"},
+		"a JSON value":          {`{"body":{"id":"a","t":5},"path":"generic"}`, "a generic t=5"},
+		"JSON in a string":      {`{"body":"{\"id\":\"a\",\"t\":5}","path":"generic"}`, "a generic t=5"},
 		"a form":                {`{"body":"device=1A2B&data=05&time=1700000000&seqNumber=1","content_type":"application/x-www-form-urlencoded"}`, "1A2B sigfox "},
 		"an event without data": {`{"body":{"deviceInfo":{"devEui":"70b3d57ed0001234"},"devAddr":"01a2b3c4"},"query":"event=join"}`, "70b3d57ed0001234 chirpstack-v4 "},
 	} {
@@ -64,7 +64,7 @@ func TestBodiesAreTried(t *testing.T) {
 	}
 }
 
-// FuzzParseTry holds that what is accepted can be tried, or is refused by field.
+// FuzzParseTry checks that an accepted request can be tried, or is refused with a field.
 func FuzzParseTry(f *testing.F) {
 	for _, s := range []string{
 		`{"codec":"json","frames":[{"values":{"a":1}}]}`, `{"codec":"expr","source":"a = 1.0","frames":[{"hex":"00","fPort":1}]}`,
@@ -79,7 +79,7 @@ func FuzzParseTry(f *testing.F) {
 		}
 		answer, err := TryOffline(t.Context(), catalogtest.Compile, r, time.Unix(1_700_000_000, 0))
 		if err != nil && relay.KindOf(err) != relay.KindInvalid {
-			t.Fatalf("%v", err)
+			t.Fatalf("error = %v, want KindInvalid", err)
 		}
 		if _, err := json.Marshal(answer); err != nil {
 			t.Fatal(err)

@@ -20,9 +20,9 @@ type TryAnswer struct {
 	Data      []TriedFrame    `json:"data"`
 }
 
-// TriedFrame is the result of one frame.
+// TriedFrame is the result for a frame.
 type TriedFrame struct {
-	Event      string  `json:"event"` // the id of its event; empty for a frame of the request
+	Event      string  `json:"event"` // the id of the event of the frame; empty for a frame of the request
 	Identifier string  `json:"identifier"`
 	Sender     string  `json:"sender"`
 	Time       string  `json:"time"`
@@ -30,7 +30,7 @@ type TriedFrame struct {
 	Payload    string  `json:"payload"` // hex
 	TookUS     float64 `json:"took_us"`
 	// Values are the decoded values, Readings the readings that would be stored, and Stored the
-	// readings that are stored now.
+	// currently stored readings.
 	Values   []TriedValue   `json:"values"`
 	Readings []TriedReading `json:"readings"`
 	Stored   []TriedReading `json:"stored"`
@@ -59,7 +59,7 @@ type TriedReading struct {
 	Text         *string    `json:"text,omitempty"`
 }
 
-// Complaint is an error of a decoder, with its place in the source if that is known.
+// Complaint is an error of a decoder, with its position in the source if it is known.
 type Complaint struct {
 	Message string `json:"message"`
 	Line    *int   `json:"line"`
@@ -113,12 +113,12 @@ func readingOf(p iot.Point) TriedReading {
 	return r
 }
 
-// complaintOf returns an error of a codec, with the place in its text.
+// complaintOf returns an error of a codec with the position that its text contains.
 func complaintOf(text string) Complaint {
 	c := Complaint{Message: text}
-	if place := regexp.MustCompile(`line (\d+), column (\d+)`).FindStringSubmatch(text); place != nil {
-		line, _ := strconv.Atoi(place[1])
-		column, _ := strconv.Atoi(place[2])
+	if match := regexp.MustCompile(`line (\d+), column (\d+)`).FindStringSubmatch(text); match != nil {
+		line, _ := strconv.Atoi(match[1])
+		column, _ := strconv.Atoi(match[2])
 		c.Line, c.Column = &line, &column
 	}
 	return c

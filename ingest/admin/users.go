@@ -70,8 +70,8 @@ func (s *Surface) addUser(c *fiber.Ctx) error {
 	return c.Status(fiber.StatusCreated).JSON(fiber.Map{"data": userOf(u)})
 }
 
-// existingAccount returns the account that a request refers to; 0 for an empty reference. The error
-// for an account that does not exist is relay.KindInvalid.
+// existingAccount returns the account that a request refers to, or 0 for an empty reference. The
+// error for an account that does not exist is relay.KindInvalid.
 func (s *Surface) existingAccount(c *fiber.Ctx, r AccountRef) (relay.AccountID, error) {
 	id, err := s.accountID(c, r)
 	if err != nil || id == 0 {

@@ -19,35 +19,36 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// entry is what a test looks at of an audit entry.
-type entry struct {
+// auditEntry is an entry of the audit log without the members that differ each time.
+type auditEntry struct {
 	Actor, Role, Operation, Target, Outcome string
 	Account                                 int64
 	Status                                  int
 	Request, Before, After                  any
 }
 
-func (e entry) String() string {
-	shown, _ := json.Marshal([]any{e.Request, e.Before, e.After})
-	return fmt.Sprintf("%s (%s) %s %q of %d: %s %d %s", e.Actor, e.Role, e.Operation, e.Target, e.Account, e.Outcome, e.Status, shown)
+func (a auditEntry) String() string {
+	changes, _ := json.Marshal([]any{a.Request, a.Before, a.After})
+	return fmt.Sprintf("%s (%s) %s %q of %d: %s %d %s", a.Actor, a.Role, a.Operation, a.Target, a.Account, a.Outcome, a.Status, changes)
 }
 
-func (o *office) audit(query string) (all []entry) {
+// audit returns the entries of the audit log that a query selects.
+func (o *operatorAPI) audit(query string) []auditEntry {
 	o.t.Helper()
-	body, ok := strings.CutPrefix(o.ask("GET /admin/audit?"+query, ""), "200 ")
-	var page struct{ Data []entry }
+	body, ok := strings.CutPrefix(o.call("GET /admin/audit?"+query, ""), "200 ")
+	var page struct{ Data []auditEntry }
 	if !ok {
-		o.t.Fatal(body)
+		o.t.Fatalf("answer = %s, want 200", body)
 	}
 	relaytest.NoError(o.t, json.Unmarshal([]byte(body), &page))
 	return page.Data
 }
 
 func TestUsersAreManagedAndRecorded(t *testing.T) {
-	o := newOffice(t)
+	o := newOperatorAPI(t)
 	_, err := o.db.Accounts.PutAccount(t.Context(), account.Account{Name: "acme"})
 	relaytest.NoError(t, err)
-	root := o.as(user.Admin, 0)
+	root := o.signIn(user.Admin, 0)
 	for _, step := range []struct{ line, body, want string }{
 		{"POST /admin/users", `{"name":"Anna","role":"viewer","password":"correct horse battery"}`, `201 {"data":{"name":"anna","role":"viewer","account":null,"provider":"password","disabled":false,`},
 		{"POST /admin/users", `{"name":"anna","role":"viewer","password":"correct horse battery"}`, `409 {"message":"There is a user named anna already."}`},
@@ -74,7 +75,7 @@ func TestUsersAreManagedAndRecorded(t *testing.T) {
 		`addUser "carl" of 1: done 201`, `addUser "" of 0: refused 422`, `addUser "" of 0: refused 422`, `addUser "" of 0: refused 409`, `addUser "anna" of 0: done 201`,
 	}
 	if len(got) != len(want) {
-		t.Fatalf("%d entries:\n%s", len(got), strings.Join(got, "\n"))
+		t.Fatalf("entries = %d, want %d:\n%s", len(got), len(want), strings.Join(got, "\n"))
 	}
 	for i, e := range got {
 		answertest.Contains(t, fmt.Sprint("entry ", i), e, "admin-1 (admin) "+want[i])
@@ -83,55 +84,55 @@ func TestUsersAreManagedAndRecorded(t *testing.T) {
 	answertest.Contains(t, "the change", got[3], `{"password":"***","role":"operator"}`, `"role":"viewer"}`)
 }
 
-func TestTheLogSaysWhatChanged(t *testing.T) {
-	o := newOffice(t)
+func TestTheAuditLogHasTheChanges(t *testing.T) {
+	o := newOperatorAPI(t)
 	put := func(query, body string) {
 		t.Helper()
 		o.now = o.now.Add(time.Second)
-		if got := o.ask("PUT /admin/inventory"+query, body); !strings.HasPrefix(got, "200 ") {
-			t.Fatal(got)
+		if got := o.call("PUT /admin/inventory"+query, body); !strings.HasPrefix(got, "200 ") {
+			t.Fatalf("answer = %s, want 200", got)
 		}
 	}
 	put("", `{"accounts":[{"name":"acme","callback_url":"https://a.example/x?key=1","tokens":[{"token":"acme-token-0123456"}]}]}`)
 	put("?dry_run=true", `{"accounts":[{"name":"acme","callback_url":"https://b.example/x"}]}`)
 	put("", `{"accounts":[{"name":"acme","callback_url":"https://b.example/x?key=2"}]}`)
-	all := o.audit("operation=putInventory&outcome=done")
-	if len(all) != 3 {
-		t.Fatalf("%d entries", len(all))
+	entries := o.audit("operation=putInventory&outcome=done")
+	if len(entries) != 3 {
+		t.Fatalf("entries = %d, want 3", len(entries))
 	}
-	changed, first := all[0].String(), all[2].String()
-	answertest.Contains(t, "the change", changed, `admin token (admin) putInventory "default" of 0: done 200`,
+	changeText, firstText := entries[0].String(), entries[2].String()
+	answertest.Contains(t, "the change", changeText, `admin token (admin) putInventory "default" of 0: done 200`,
 		`"callback_url":"https://a.example/x?key=***"`, `"callback_url":"https://b.example/x?key=***"`)
-	answertest.Lacks(t, "the change", changed, "tokens")
-	answertest.Lacks(t, "the first document", first, "acme-token-0123456")
-	answertest.Contains(t, "the first document", first, `"name":"acme"`)
-	if dry := all[1]; dry.Before != nil {
-		t.Errorf("a dry run changed: %s", dry)
+	answertest.Lacks(t, "the change", changeText, "tokens")
+	answertest.Lacks(t, "the first document", firstText, "acme-token-0123456")
+	answertest.Contains(t, "the first document", firstText, `"name":"acme"`)
+	if dryRun := entries[1]; dryRun.Before != nil {
+		t.Errorf("changes of a dry run = %s, want none", dryRun)
 	}
-	root := o.as(user.Admin, 0)
+	root := o.signIn(user.Admin, 0)
 	for _, line := range []string{"POST /admin/deliveries/replay", "DELETE /admin/breakers/none", "POST /admin/relays/explain", "GET /admin/events"} {
 		root.send(line, map[bool]string{true: `{"state":"dead"}`}[strings.HasSuffix(line, "replay")])
 	}
 	got := o.audit("limit=2")
 	relaytest.Equal(t, "the operation", got[0].Operation, "closeBreaker")
 	relaytest.Equal(t, "the target", got[0].Target, "none")
-	relaytest.Equal(t, "the entry before", got[1].String(), `admin-1 (admin) replayDeliveries "" of 0: done 200 [{"state":"dead"},null,{"count":0}]`)
+	relaytest.Equal(t, "the previous entry", got[1].String(), `admin-1 (admin) replayDeliveries "" of 0: done 200 [{"state":"dead"},null,{"count":0}]`)
 }
 
 func TestAChangeThatCannotBeRecordedIsNotMade(t *testing.T) {
-	o := newOffice(t)
+	o := newOperatorAPI(t)
 	relaytest.NoError(t, o.db.Close())
-	if got := o.ask("DELETE /admin/breakers/none", ""); !strings.HasPrefix(got, "50") {
-		t.Errorf("without the audit log: %s", got)
+	if got := o.call("DELETE /admin/breakers/none", ""); !strings.HasPrefix(got, "50") {
+		t.Errorf("answer without the audit log = %s, want 50x", got)
 	}
-	if got := o.ask("GET /admin/session", ""); !strings.HasPrefix(got, `200 {"data":{"name":"admin token","role":"admin"`) {
-		t.Errorf("the admin token without the database: %s", got)
+	if got := o.call("GET /admin/session", ""); !strings.HasPrefix(got, `200 {"data":{"name":"admin token","role":"admin"`) {
+		t.Errorf("answer to the admin token without the database = %s, want 200", got)
 	}
 }
 
 func TestAViewerSeesNoTextOfMessages(t *testing.T) {
 	const secret = "meet me at noon"
-	o := newOffice(t)
+	o := newOperatorAPI(t)
 	o.accept(event.SMS, `{"text":"`+secret+`"}`)
 	o.accept(event.Uplink, `{"temperature":5}`)
 	o.process()
@@ -141,18 +142,18 @@ func TestAViewerSeesNoTextOfMessages(t *testing.T) {
 	}
 	_, err := o.db.Deliveries.Create(t.Context(), []outbox.Delivery{d}, o.now)
 	relaytest.NoError(t, err)
-	viewer, operator := o.as(user.Viewer, 0), o.as(user.Operator, 0)
+	viewer, operator := o.signIn(user.Viewer, 0), o.signIn(user.Operator, 0)
 	for _, line := range []string{"GET /admin/events", "GET /admin/events?kind=sms", "GET /admin/deliveries"} {
-		_, all := operator.send(line, "")
-		status, some := viewer.send(line, "")
+		_, operatorAnswer := operator.send(line, "")
+		status, viewerAnswer := viewer.send(line, "")
 		relaytest.Equal(t, line+": the status for a viewer", status, 200)
-		answertest.Contains(t, line+" as an operator", strings.ReplaceAll(all, "%20", " "), secret)
-		answertest.Lacks(t, line+" as a viewer", strings.ReplaceAll(some, "%20", " "), secret)
-		answertest.Contains(t, line+" as a viewer", some, `"hidden":true`)
+		answertest.Contains(t, line+" as an operator", strings.ReplaceAll(operatorAnswer, "%20", " "), secret)
+		answertest.Lacks(t, line+" as a viewer", strings.ReplaceAll(viewerAnswer, "%20", " "), secret)
+		answertest.Contains(t, line+" as a viewer", viewerAnswer, `"hidden":true`)
 	}
-	status, some := viewer.send("GET /admin/events?kind=uplink&q=temperature", "")
+	status, frames := viewer.send("GET /admin/events?kind=uplink&q=temperature", "")
 	relaytest.Equal(t, "the status of frames", status, 200)
-	answertest.Contains(t, "the frames", some, "temperature")
+	answertest.Contains(t, "the frames", frames, "temperature")
 	for _, line := range []string{"GET /admin/events?q=noon", "GET /admin/events?kind=sms&q=noon", "GET /admin/events?kind=receipt&device=noon", "GET /admin/deliveries?q=noon", "GET /admin/deliveries?target=noon"} {
 		status, body := viewer.send(line, "")
 		relaytest.Equal(t, line+": the status", status, 403)
@@ -161,7 +162,7 @@ func TestAViewerSeesNoTextOfMessages(t *testing.T) {
 }
 
 func TestEveryPlaceOfATextIsHidden(t *testing.T) {
-	fields := func() (messageJSON, tracedJSON) {
+	newViews := func() (messageJSON, tracedJSON) {
 		d := deliveryJSON{Target: "https://example.com/text?m=***", Attempts: []attemptJSON{{Response: "text", Error: "refused by 10.0.0.1", Reason: "refused"}}}
 		return messageJSON{Parts: []partJSON{{Data: "text", Reason: "rejected"}}}, tracedJSON{
 			eventJSON:  eventJSON{Kind: event.Receipt, Raw: "text", Notes: []string{"text: is not known and is not used"}},
@@ -171,22 +172,22 @@ func TestEveryPlaceOfATextIsHidden(t *testing.T) {
 	app := fiber.New()
 	app.Get("/:role", func(c *fiber.Ctx) error {
 		c.Locals(principalKey{}, principal{Principal: httpd.Principal{Role: user.Role(c.Params("role"))}})
-		m, e := fields()
+		m, e := newViews()
 		m.hideText(c)
 		e.hide(c)
 		return c.JSON([]any{m, e})
 	})
-	for role, shown := range map[user.Role]int{user.Viewer: 0, user.Operator: 7, user.Admin: 7, user.Account: 7} {
+	for role, want := range map[user.Role]int{user.Viewer: 0, user.Operator: 7, user.Admin: 7, user.Account: 7} {
 		_, body, _ := answertest.Ask(t, app, answertest.Request("GET", "/"+string(role), ""))
 		n := strings.Count(strings.ReplaceAll(body, `"text":`, ""), "text")
-		relaytest.Equal(t, fmt.Sprintf("the number of texts that %s sees", role), n, shown)
+		relaytest.Equal(t, fmt.Sprintf("the number of texts that %s sees", role), n, want)
 		answertest.Contains(t, "the answer", body, "refused", "rejected")
 		relaytest.Equal(t, string(role)+" sees the error", strings.Contains(body, "10.0.0.1"), role != user.Account)
 	}
 }
 
 func TestTheRoleAccountSeesOneAccount(t *testing.T) {
-	o := newOffice(t)
+	o := newOperatorAPI(t)
 	var ids []relay.AccountID
 	for _, name := range []string{"acme", "globex"} {
 		id, err := o.db.Accounts.PutAccount(t.Context(), account.Account{Name: name})
@@ -195,28 +196,28 @@ func TestTheRoleAccountSeesOneAccount(t *testing.T) {
 		_, err = o.db.Deliveries.Create(t.Context(), []outbox.Delivery{{ID: name, Account: id, Kind: outbox.KindRelay, State: outbox.Queued, CreatedAt: o.now, Request: &outbox.Request{URL: "https://" + name}}}, o.now)
 		relaytest.NoError(t, err)
 	}
-	v := o.as(user.Account, ids[1])
-	for _, tc := range []struct{ line, has string }{
+	session := o.signIn(user.Account, ids[1])
+	for _, tc := range []struct{ line, want string }{
 		{"GET /admin/deliveries", `"id":"globex"`}, {"GET /admin/deliveries?account=globex", `"id":"globex"`}, {"GET /admin/deliveries?account=2", `"id":"globex"`},
 		{"GET /admin/credit", `"balance":200`}, {"GET /admin/messages", `"data":[]`}, {"GET /admin/events", `"data":[]`}, {"GET /admin/rules", `"data":[]`},
 		{"GET /admin/alarms", `"data":[]`}, {"GET /admin/breakers", `"data":[]`}, {"GET /admin/session", `"account_name":"globex"`},
 	} {
-		status, body := v.send(tc.line, "")
+		status, body := session.send(tc.line, "")
 		relaytest.Equal(t, tc.line+": the status", status, 200)
-		answertest.Contains(t, tc.line, body, tc.has)
+		answertest.Contains(t, tc.line, body, tc.want)
 		answertest.Lacks(t, tc.line, body, "acme")
 	}
 	for _, line := range []string{"GET /admin/deliveries", "GET /admin/credit", "GET /admin/messages", "GET /admin/events", "GET /admin/rules", "GET /admin/alarms", "GET /admin/decoders/d1"} {
-		for _, other := range []string{"acme", "1", "999", "nobody"} {
-			what := line + " of " + other
-			status, body := v.send(line+"?account="+other, "")
-			relaytest.Equal(t, what+": the status", status, 403)
-			answertest.Contains(t, what, body, "sees its own account only")
+		for _, name := range []string{"acme", "1", "999", "nobody"} {
+			label := line + " of " + name
+			status, body := session.send(line+"?account="+name, "")
+			relaytest.Equal(t, label+": the status", status, 403)
+			answertest.Contains(t, label, body, "sees its own account only")
 		}
 	}
 	for line, body := range map[string]string{"POST /admin/decoders/try": `{"account":1,"codec":"json","frames":[{"hex":"01"}]}`} {
-		if status, got := v.send(line, body); status != 403 {
-			t.Errorf("%s: %d %s", line, status, got)
+		if status, got := session.send(line, body); status != 403 {
+			t.Errorf("answer to %s = %d %s, want 403", line, status, got)
 		}
 	}
 }

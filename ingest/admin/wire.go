@@ -23,8 +23,8 @@ const (
 	maxLimit     = 1000
 )
 
-// selection has the parameters of an operation on a selection of records. Each may be in the
-// query or in a JSON body.
+// selection has the parameters of an operation on selected records. A parameter may be in the query
+// or in a JSON body.
 type selection struct {
 	*params.Input
 	c    *fiber.Ctx
@@ -34,8 +34,8 @@ type selection struct {
 	// bodyFields are the fields of the body that are not read with Get.
 	bodyFields []string
 	find       func(AccountRef) (relay.AccountID, error)
-	// failed is an error that is not about the value of a parameter.
-	failed error
+	// err is an error other than a problem of a parameter.
+	err error
 }
 
 func (s *Surface) selectionOf(c *fiber.Ctx) (*selection, error) {
@@ -53,7 +53,7 @@ func (s *Surface) selectionOf(c *fiber.Ctx) (*selection, error) {
 	return sel, nil
 }
 
-// withSelection passes the parameters of a request to a handler.
+// withSelection returns a handler that reads the selection of a request and calls handle.
 func (s *Surface) withSelection(handle func(*fiber.Ctx, *selection) error) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		sel, err := s.selectionOf(c)
@@ -64,7 +64,7 @@ func (s *Surface) withSelection(handle func(*fiber.Ctx, *selection) error) fiber
 	}
 }
 
-// The longest bodies, in bytes: of a form, and of a body with the source of a decoder.
+// The maximum sizes of bodies in bytes. maxBody is for bodies with the source of a decoder.
 const (
 	maxForm = 1 << 20
 	maxBody = 4 << 20
@@ -79,8 +79,8 @@ func readJSON(c *fiber.Ctx, limit int, v any) error {
 	return params.DecodeStrictly(raw, v)
 }
 
-// Err returns the problems of the parameters, or the reason why an account could not be looked
-// up. Parameters of the query and the body that were not read before are unknown.
+// Err returns the problems of the parameters, or the error of the lookup of an account. Parameters
+// that were not read are unknown.
 func (s *selection) Err() error {
 	for name := range s.body {
 		if !slices.Contains(s.bodyFields, name) && !s.Knows(name) {
@@ -90,10 +90,10 @@ func (s *selection) Err() error {
 	if err := s.Input.Err(); err != nil {
 		return err
 	}
-	return s.failed
+	return s.err
 }
 
-// maxLoggedSelection bounds a selection in the log, in bytes.
+// maxLoggedSelection is the maximum length of a selection in the log, in bytes.
 const maxLoggedSelection = 500
 
 // String returns the query and the body of the request, for the log.
@@ -114,7 +114,7 @@ func (s *selection) text(name string) string {
 	return text
 }
 
-// option returns a parameter as a string. A body may have it as a number.
+// option returns a parameter as a string. In a body it may be a number.
 func (s *selection) option(name string) string {
 	if n, ok := s.Value(name).(json.Number); ok {
 		return n.String()
@@ -122,19 +122,19 @@ func (s *selection) option(name string) string {
 	return s.Text(name)
 }
 
-// oneOf returns a parameter that selects records and must be one of words; "" if it is missing or
-// invalid.
-func oneOf[T ~string](s *selection, name string, words ...T) T {
+// oneOf returns a parameter that selects records and must be one of values, or "" if it is missing
+// or invalid.
+func oneOf[T ~string](s *selection, name string, values ...T) T {
 	v := T(s.text(name))
-	if v == "" || slices.Contains(words, v) {
+	if v == "" || slices.Contains(values, v) {
 		return v
 	}
-	texts := httpd.Each(words, func(w T) string { return string(w) })
+	texts := httpd.Each(values, func(value T) string { return string(value) })
 	s.Add(name, "The "+relay.FieldWords(name)+" must be "+strings.Join(texts, " or ")+", not "+strconv.Quote(string(v))+".")
 	return ""
 }
 
-// timestamp returns a parameter that selects records by a time; zero if it is missing.
+// timestamp returns a parameter that selects records by time, or the zero time if it is missing.
 func (s *selection) timestamp(name string) time.Time {
 	text := s.text(name)
 	t, ok := iso8601.Parse(text)
@@ -144,19 +144,19 @@ func (s *selection) timestamp(name string) time.Time {
 	return t
 }
 
-// account returns the account whose records are selected; 0 selects the records of all accounts.
+// account returns the account that the parameter account selects; 0 selects all accounts.
 func (s *selection) account() relay.AccountID {
 	id, err := s.find(AccountRef(s.text("account")))
 	for _, problem := range relay.FieldsOf(err)["account"] {
 		s.Add("account", problem)
 	}
 	if err != nil && s.Problems["account"] == nil {
-		s.failed = err
+		s.err = err
 	}
 	return id
 }
 
-// requiredAccount returns the account of an operation on one account's records.
+// requiredAccount returns the account of an operation that requires one.
 func (s *selection) requiredAccount() relay.AccountID {
 	acct := s.account()
 	s.requireAccount(acct)
@@ -169,13 +169,13 @@ func (s *selection) requireAccount(acct relay.AccountID) {
 	}
 }
 
-// number returns a phone number without its punctuation, or a sender's name.
+// number returns the parameter number: a phone number without punctuation, or a sender's name.
 func (s *selection) number() string {
 	number, _ := relay.NumberFrom(s.text("number"))
 	return number
 }
 
-// ids returns the ids of the selected records, which only a body may have.
+// ids returns the ids of the selected records. Only a body may have ids.
 func (s *selection) ids() []string {
 	s.bodyFields = append(s.bodyFields, "ids")
 	body := params.New(params.OfObject(s.body), relay.FieldWords)
@@ -187,13 +187,13 @@ func (s *selection) ids() []string {
 	return ids
 }
 
-// flag returns a boolean; false if it is missing.
+// flag returns a boolean, or false if it is missing.
 func (s *selection) flag(name string) bool {
 	v := s.Flag(name)
 	return v != nil && *v
 }
 
-// limit returns the largest number of records in the answer.
+// limit returns the maximum number of records in the answer.
 func (s *selection) limit() int {
 	n := s.Integer("limit")
 	if n == nil {
@@ -211,7 +211,7 @@ func (s *selection) searchUntil() time.Time {
 	return time.Now().Add(time.Duration(milliseconds) * time.Millisecond)
 }
 
-// numericCursor returns a cursor that is a number; 0 without a cursor.
+// numericCursor returns a cursor that must be a number, or 0 without a cursor.
 func (s *selection) numericCursor() uint64 {
 	text := s.option("cursor")
 	if text == "" {
@@ -224,9 +224,9 @@ func (s *selection) numericCursor() uint64 {
 	return n
 }
 
-// parseCursor reads a cursor of formatCursor into the parts of a key. last may be empty and may
-// contain spaces. Without a cursor the parts do not change.
-func parseCursor[T ~string](s *selection, last *T, parts ...any) {
+// parseCursor reads a cursor of formatCursor into parts and lastPart, which may be empty and may
+// contain spaces. Without a cursor parseCursor changes nothing.
+func parseCursor[T ~string](s *selection, lastPart *T, parts ...any) {
 	cursor := s.option("cursor")
 	if cursor == "" {
 		return
@@ -242,19 +242,19 @@ func parseCursor[T ~string](s *selection, last *T, parts ...any) {
 			s.Add("cursor", notACursor)
 		}
 	}
-	*last = T(texts[len(parts)])
+	*lastPart = T(texts[len(parts)])
 }
 
 const notACursor = "This is not a cursor of this list."
 
-// formatCursor returns a cursor that holds the key of a record.
+// formatCursor returns a cursor with the key of a record.
 func formatCursor(format string, key ...any) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, format, key...))
 }
 
-// cut returns the page of records that were read with one record more than the limit, and the
-// cursor of the next page: the cursor of the last record, "" if there are no more records.
-func cut[T any](found []T, limit int, cursorOf func(T) string) (page []T, nextCursor string) {
+// trimPage returns the first limit records of found, and the cursor of the next page, or "" if found
+// has no more records. The caller reads one record more than the limit.
+func trimPage[T any](found []T, limit int, cursorOf func(T) string) (page []T, nextCursor string) {
 	if len(found) <= limit {
 		return found, ""
 	}
@@ -272,7 +272,7 @@ func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 func formatTimeOrNil(t time.Time) *string { return httpd.TimeOrNull(t, time.RFC3339Nano) }
 
-// sendPage answers with a page of a list and the cursor of the next page, "" if there is none.
+// sendPage answers with a page of a list and the cursor of the next page, or "" for the last page.
 func sendPage[T any](c *fiber.Ctx, records []T, nextCursor string) error {
 	return c.JSON(fiber.Map{"data": records, "meta": fiber.Map{"next": nextCursor}})
 }

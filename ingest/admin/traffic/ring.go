@@ -1,9 +1,9 @@
 // Package traffic stores the counts of each minute of the last day in a file of fixed size, so
-// that an installation without a metrics server has charts of its traffic, also after a
+// that an installation without a metrics server has charts of its traffic, including after a
 // restart.
 //
-// Only charts depend on the counts: a damaged file is replaced by a new one, and a gateway that
-// cannot write the file continues without it.
+// Only charts depend on the counts. A damaged file is replaced by a new one, and a gateway that
+// cannot write the file continues in memory only.
 package traffic
 
 import (
@@ -28,12 +28,12 @@ const Minutes = 24 * 60
 // Series is a series of counts.
 type Series struct {
 	Name string
-	// Max means that a step has the largest count of its minutes, such as the length of a
-	// queue, instead of the sum.
+	// Max means that a step has the largest count of its minutes instead of the sum, for example
+	// for the length of a queue.
 	Max bool
 }
 
-// headSize is the size of the file's head: magic, and a hash of the names of the series. A
+// headSize is the size in bytes of the file's head: magic, and a hash of the names of the series. A
 // program with other series starts a new file.
 const headSize = 40
 
@@ -45,8 +45,8 @@ type Ring struct {
 	log    *slog.Logger
 
 	mu      sync.Mutex
-	file    *os.File // nil if it could not be opened
-	broken  bool     // the last write failed, and the failure was logged
+	file    *os.File // nil if it cannot be opened
+	broken  bool     // the last write failed and was logged
 	minutes [Minutes]minute
 }
 
@@ -56,21 +56,21 @@ type minute struct {
 	counts []uint64
 }
 
-// Open reads the ring from a file, or creates it. Damaged records are logged and left out. If
-// the file cannot be opened, the error is logged and the ring is in memory only.
+// Open reads the ring from a file, or creates the file. Open logs the number of damaged records and
+// omits them. If the file cannot be opened, Open logs the error, and the ring is in memory only.
 func Open(path string, series []Series, log *slog.Logger) *Ring {
 	r := &Ring{series: series, log: log}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		log.Warn("the traffic of the last day is kept in memory only: its file cannot be opened", "path", path, "error", err)
+		log.Warn("traffic of the last day is stored in memory only: cannot open file", "path", path, "error", err)
 		return r
 	}
 	r.file = file
 	if err := r.read(); err != nil {
-		log.Warn("the charts of the last day's traffic begin anew", "path", path, "reason", err)
+		log.Warn("traffic charts begin anew: invalid file", "path", path, "reason", err)
 		r.minutes = [Minutes]minute{}
 		if err := r.format(); err != nil {
-			r.failed(err)
+			r.logFailure(err)
 		}
 	}
 	return r
@@ -111,8 +111,8 @@ func (r *Ring) format() error {
 	return err
 }
 
-// read reads the ring from the file. It leaves out records with a wrong checksum, such as those
-// after a power cut. A file that is not a ring of these series is an error.
+// read reads the ring from the file. It omits records with a wrong checksum, which a power failure
+// may cause. It returns an error for a file with other series.
 func (r *Ring) read() error {
 	content, err := io.ReadAll(io.LimitReader(r.file, int64(headSize+Minutes*r.recordSize()+1)))
 	switch {
@@ -121,9 +121,9 @@ func (r *Ring) read() error {
 	case len(content) == 0:
 		return r.format() // a new file
 	case len(content) != headSize+Minutes*r.recordSize():
-		return fmt.Errorf("the file has %d bytes, not %d", len(content), headSize+Minutes*r.recordSize())
+		return fmt.Errorf("file size is %d bytes, want %d", len(content), headSize+Minutes*r.recordSize())
 	case !bytes.Equal(content[:headSize], r.head()):
-		return errors.New("the file has other series, or is damaged")
+		return errors.New("file has other series or is damaged")
 	}
 	damaged := 0
 	for slot := range r.minutes {
@@ -136,7 +136,7 @@ func (r *Ring) read() error {
 		r.minutes[slot] = m
 	}
 	if damaged > 0 {
-		r.log.Warn("minutes are missing in the charts of the last day's traffic: their records are damaged", "minutes", damaged)
+		r.log.Warn("minutes are missing in the traffic charts: damaged records", "minutes", damaged)
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func (r *Ring) parse(record []byte) (minute, bool) {
 
 func slotOf(number int64) int { return int(number % Minutes) }
 
-// Add adds counts to the minute of a time. A series with Max keeps the larger count.
+// Add adds counts to the minute of now. A series with Max keeps the larger count.
 func (r *Ring) Add(now time.Time, counts []uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,7 +175,7 @@ func (r *Ring) Add(now time.Time, counts []uint64) {
 		return
 	}
 	if _, err := r.file.WriteAt(m.record(), int64(headSize+slotOf(number)*r.recordSize())); err != nil {
-		r.failed(err)
+		r.logFailure(err)
 		return
 	}
 	r.broken = false
@@ -188,10 +188,10 @@ func (s Series) join(a, b uint64) uint64 {
 	return a + b
 }
 
-// failed logs an error of the file, unless it has been logged since the last successful write.
-func (r *Ring) failed(err error) {
+// logFailure logs the first error of the file after a successful write.
+func (r *Ring) logFailure(err error) {
 	if !r.broken {
-		r.log.Warn("the traffic of the last day cannot be written; after a restart, its charts have a gap", "path", r.file.Name(), "error", err)
+		r.log.Warn("cannot write traffic of the last day: charts will have a gap after a restart", "path", r.file.Name(), "error", err)
 	}
 	r.broken = true
 }
@@ -207,12 +207,12 @@ func (m *minute) record() []byte {
 // Chart has the counts of a range in steps of equal length.
 type Chart struct {
 	From time.Time // the start of the first step
-	// Values has the steps of each series; nil for a step in which the gateway did not run.
+	// Values has the counts of each series by step; nil for a step without counts.
 	Values [][]*uint64
 }
 
-// Read returns the counts of the last minutes up to now. The steps, in minutes, begin at
-// multiples of step. The last step contains now.
+// Read returns the counts of the last minutes in steps of step minutes. Steps begin at multiples of
+// step. The last step contains now.
 func (r *Ring) Read(now time.Time, minutes, step int) Chart {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -241,14 +241,14 @@ func (r *Ring) Read(now time.Time, minutes, step int) Chart {
 // Series lists the series.
 func (r *Ring) Series() []Series { return r.series }
 
-// sampleEvery is the interval at which the counters are read.
+// sampleEvery is the interval at which Run reads the counters.
 const sampleEvery = 5 * time.Second
 
 // Sampler reads counters and adds their growth to a ring.
 type Sampler struct {
 	ring *Ring
-	// read returns the counter of each series since the start of the program, or the
-	// present value of a series with Max.
+	// read returns the counter of each series since the start of the program, or the current
+	// value of a series with Max.
 	read         func() []uint64
 	lastCounters []uint64
 }
@@ -274,7 +274,7 @@ func (s *Sampler) Sample(now time.Time) {
 	s.ring.Add(now, growth)
 }
 
-// Run samples until the context ends, with a last sample at the end.
+// Run samples every five seconds until ctx is done, and once more at the end.
 func (s *Sampler) Run(ctx context.Context) {
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
