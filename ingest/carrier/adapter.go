@@ -25,7 +25,7 @@ type Adapter struct {
 // Adapters returns the adapters by their name in the path.
 func Adapters() map[string]Adapter {
 	alphabet := sms.NewAlphabet()
-	// ofEntry adapts a parser that reads the post itself, ofForm one that gets its fields.
+	// ofEntry adapts a parser of entries, ofForm a parser of forms.
 	ofEntry := func(parse func(*sms.Alphabet, *intake.Entry) ([]inbound.Message, error)) func(*intake.Entry) ([]inbound.Message, error) {
 		return func(e *intake.Entry) ([]inbound.Message, error) { return parse(alphabet, e) }
 	}

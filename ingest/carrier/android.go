@@ -45,7 +45,7 @@ func parseAndroid(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, e
 	if o.text("event") == "sms:data-received" {
 		m.Coding, m.Data = sms.Binary, f.base64("payload.data")
 	} else {
-		f.whole(&m, "payload.message", nil)
+		f.joinedText(&m, "payload.message", nil)
 	}
 	return f.message(m)
 }
@@ -82,7 +82,7 @@ func parseForwarded(alphabet *sms.Alphabet, e *intake.Entry, o, query object) ([
 		m.CarrierID = hex.EncodeToString(sum[:16])
 	}
 	f.addresses(&m, "from", "to")
-	f.whole(&m, "text", nil)
+	f.joinedText(&m, "text", nil)
 	return f.message(m)
 }
 
@@ -96,5 +96,5 @@ func verifyAndroid(r *Signed, secret string) error {
 	if !sameHex(signature, mac(sha256.New, secret, string(r.Body)+timestamp)) {
 		return errSignature
 	}
-	return recent(timestamp, r.Now)
+	return checkAge(timestamp, r.Now)
 }

@@ -2,10 +2,10 @@
 // messages, which Processor passes to their relays, and delivery receipts of sent messages,
 // which ReceiptProcessor applies.
 //
-// Each kind of carrier has an adapter that parses its posts into messages and writes the
-// response that it expects. A valid post is journalled unchanged before it is acknowledged,
-// and the processor parses it again. An invalid post is refused with 422 and its fields; a
-// message without a matching relay is accepted.
+// Each kind of carrier has an adapter, which parses its posts and writes the expected
+// response. A valid post is journalled unchanged before it is acknowledged, and the processor
+// parses it again. An invalid post is refused with 422 and its fields; a message without a
+// matching relay is accepted.
 //
 // json accepts {id, from, to, text} or {id, from, to, data (hex), udh (hex),
 // coding: 7|8|16}, optional sent_at (ISO 8601) and network. Parts have a UDH, or

@@ -69,8 +69,8 @@ func jsonObject(body []byte) (object, error) {
 	return o, err
 }
 
-// textOf returns a text, the digits of a number, or a boolean as text; empty for nil. For other
-// values ok is false.
+// textOf returns a string, the digits of a number, a boolean as text, or "" for nil. ok is false for
+// other values.
 func textOf(v any) (text string, ok bool) {
 	switch v := v.(type) {
 	case nil:
@@ -85,7 +85,7 @@ func textOf(v any) (text string, ok bool) {
 	return "", false
 }
 
-// text returns a field as text; empty if it is missing, a list or an object.
+// text returns a field as text, or "" if it is missing, a list or an object.
 func (o object) text(name string) string {
 	text, _ := textOf(o[name])
 	return text
@@ -94,7 +94,7 @@ func (o object) text(name string) string {
 // has reports whether a field exists and is not null.
 func (o object) has(name string) bool { return o[name] != nil }
 
-// child returns a field that is an object; nil for other fields.
+// child returns a field that is an object, or nil for other fields.
 func (o object) child(name string) object {
 	child, _ := o[name].(map[string]any)
 	return child
@@ -109,7 +109,7 @@ func (o object) list(name string) []object {
 	return objects
 }
 
-// first returns the text of the first of several fields that is not empty.
+// first returns the first text of several fields that is not empty.
 func (o object) first(names ...string) (text string) {
 	for _, name := range names {
 		text = cmp.Or(text, o.text(name))
@@ -117,16 +117,15 @@ func (o object) first(names ...string) (text string) {
 	return text
 }
 
-// setSentAt sets the time of sending from a field. A message with an invalid time is not
-// refused but gets a note.
+// setSentAt sets the time of sending from a field. It adds a note if the time is invalid.
 func setSentAt(m *inbound.Message, field, text string, parse func(string) time.Time) {
 	if m.SentAt = parse(text); text != "" && m.SentAt.IsZero() {
 		m.Notes.Add(fmt.Sprintf("%s: the time %.40q was not understood; the message has no time of sending", field, text))
 	}
 }
 
-// parseTime parses a time in the formats of carriers; without a zone it is UTC. It returns the
-// zero time if the text is invalid.
+// parseTime parses a time in the formats of carriers. The default zone is UTC. It returns the zero
+// time if the text is invalid.
 func parseTime(s string) time.Time {
 	if t, ok := iso8601.Parse(s); ok {
 		return t

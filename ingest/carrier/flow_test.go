@@ -24,18 +24,17 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// flow is the way of a message from the carrier's request to the first attempt,
-// with nothing replaced but the attempt.
+// flow processes messages from the carrier's request to the first attempt, which it only records.
 type flow struct {
-	app      *fiber.App
-	in       *intake.Intake
-	service  *inbound.Service
-	ahead    atomic.Int64 // ns that the service's clock is fast
-	db       *recordstest.Records
-	statuses *event.Statuses
-	mu       sync.Mutex
-	sent     map[string]int // target → attempts
-	change   chan struct{}
+	app         *fiber.App
+	posts       *intake.Intake
+	service     *inbound.Service
+	clockOffset atomic.Int64 // of the service's clock, in ns
+	db          *recordstest.Records
+	statuses    *event.Statuses
+	mu          sync.Mutex
+	sent        map[string]int // attempts by target
+	change      chan struct{}  // receives a signal after Dispatch
 }
 
 func (f *flow) Dispatch(ds []outbox.Delivery) {
@@ -50,25 +49,26 @@ func (f *flow) Dispatch(ds []outbox.Delivery) {
 	}
 }
 
-func (f *flow) targets() (out []string, twice int) {
+// targets returns the targets of all attempts, and the number of targets with several attempts.
+func (f *flow) targets() (targets []string, repeated int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for target, n := range f.sent {
-		out = append(out, target)
+		targets = append(targets, target)
 		if n > 1 {
-			twice++
+			repeated++
 		}
 	}
-	slices.Sort(out)
-	return out, twice
+	slices.Sort(targets)
+	return targets, repeated
 }
 
-// wantSent compares the targets, in order, each of which must have been sent to once.
+// wantSent compares the targets of attempts. Each must have one attempt.
 func (f *flow) wantSent(t *testing.T, want ...string) {
 	t.Helper()
-	got, twice := f.targets()
+	got, repeated := f.targets()
 	relaytest.Equal(t, "the targets", got, want)
-	relaytest.Equal(t, "the number of targets sent to twice", twice, 0)
+	relaytest.Equal(t, "the number of targets with several attempts", repeated, 0)
 }
 
 // wantStatuses compares the state and the reason or outcome of events by sequence.
@@ -91,7 +91,7 @@ func newFlow(t *testing.T, relays ...inbound.Relay) *flow {
 	return newReplica(t, recordstest.Open(t), "n1", relays...)
 }
 
-// newReplica is one of several gateways on the same database.
+// newReplica returns a flow of the gateway node on a database.
 func newReplica(t *testing.T, db *recordstest.Records, node string, relays ...inbound.Relay) *flow {
 	t.Helper()
 	f := &flow{db: db, sent: make(map[string]int), change: make(chan struct{}, 1)}
@@ -103,15 +103,15 @@ func newReplica(t *testing.T, db *recordstest.Records, node string, relays ...in
 	f.service, err = inbound.New(inbound.Deps{
 		Store: f.db.Inbound, Deliveries: outbox.Sender{Store: f.db.Deliveries, Dispatcher: f, Lease: time.Minute},
 		LateStatuses: NewLateStatuses(func(node string) *event.Statuses { return f.db.Statuses(node) }),
-	}, inbound.Options{Now: func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }})
+	}, inbound.Options{Now: func() time.Time { return time.Now().Add(time.Duration(f.clockOffset.Load())) }})
 	relaytest.NoError(t, err)
 	log, err := journal.Open(t.TempDir(), journal.Options{})
 	relaytest.NoError(t, err)
-	f.in, err = intake.New(event.SMS, node, log, f.statuses, NewProcessor(f.service), intake.Options{Logger: slog.New(slog.DiscardHandler)})
+	f.posts, err = intake.New(event.SMS, node, log, f.statuses, NewProcessor(f.service), intake.Options{Logger: slog.New(slog.DiscardHandler)})
 	relaytest.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- f.in.Run(ctx) }()
+	go func() { ended <- f.posts.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -119,21 +119,22 @@ func newReplica(t *testing.T, db *recordstest.Records, node string, relays ...in
 		}
 		_ = log.Close()
 	})
-	f.app = surface(f.in)
+	f.app = newSurface(f.posts)
 	return f
 }
 
-// settled waits until all that was accepted has been processed.
-func (f *flow) settled(t *testing.T) {
+// waitProcessed waits until all accepted entries are processed.
+func (f *flow) waitProcessed(t *testing.T) {
 	t.Helper()
-	redistest.Await(t, "all is processed", func(context.Context) bool { return f.in.Status().Lag == 0 })
+	redistest.Await(t, "all entries are processed", func(context.Context) bool { return f.posts.Status().Lag == 0 })
 }
 
+// post posts a message to the json adapter.
 func (f *flow) post(t *testing.T, token, id, to, text string) {
 	t.Helper()
 	body := fmt.Sprintf(`{"id":%q,"from":"447700900123","to":%q,"text":%q}`, id, to, text)
-	if status, got, _ := ask(t, f.app, "POST", "/inbound/sms/json", token, body); status != 200 {
-		t.Fatalf("%d %s", status, got)
+	if status, got, _ := call(t, f.app, "POST", "/inbound/sms/json", token, body); status != 200 {
+		t.Fatalf("answer = %d %s, want 200", status, got)
 	}
 }
 
@@ -154,10 +155,10 @@ func TestAMessageReachesItsRelay(t *testing.T) {
 	f.post(t, "carrier-1", "c", "447911111111", "mail")
 	f.post(t, "carrier-1", "d", "449000000001", "another account's number")
 	f.post(t, "carrier-2", "a", "449000000001", "its own")
-	status, body, _ := ask(t, f.app, "GET", "/inbound/sms/kannel?id=k1&from=Bank&to=447860000001&text=%00%FF&coding=1&udh=%06%05%04%0B%84%23%F0", "carrier-1", "")
+	status, body, _ := call(t, f.app, "GET", "/inbound/sms/kannel?id=k1&from=Bank&to=447860000001&text=%00%FF&coding=1&udh=%06%05%04%0B%84%23%F0", "carrier-1", "")
 	relaytest.Equal(t, "the status for Kannel", status, 200)
 	relaytest.Equal(t, "the answer for Kannel", body, "")
-	f.settled(t)
+	f.waitProcessed(t)
 
 	want := []string{
 		"a@example.com", "b@example.com", "http://geo/447700900123?m=x", "http://other/?m=its%20own",
@@ -166,20 +167,20 @@ func TestAMessageReachesItsRelay(t *testing.T) {
 	f.wantSent(t, want...)
 	saved, _, err := f.db.Deliveries.List(t.Context(), outbox.Filter{Limit: 100})
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the number of deliveries saved", len(saved), len(want))
+	relaytest.Equal(t, "the number of stored deliveries", len(saved), len(want))
 	f.wantStatuses(t, map[uint64]string{2: "done: duplicate of n1-s1", 5: "unrouted: no relay of account 1 for 449000000001"})
 }
 
-func TestAReplayAfterARelayWasAddedSendsOnce(t *testing.T) {
+func TestRepeatedReplaysSendAMessageOnce(t *testing.T) {
 	f := newFlow(t)
 	f.post(t, "carrier-1", "a", "447860000001", "x")
-	f.settled(t)
+	f.waitProcessed(t)
 	f.wantStatuses(t, map[uint64]string{1: "unrouted: no relay of account 1 for 447860000001"})
 	relaytest.NoError(t, f.db.Inbound.Put(t.Context(), relayTo(1, inbound.VirtualNumber, "v1", "447860000001", inbound.HTTPGet, "http://vmn/%id")))
 	for range 2 {
-		n, err := f.in.Replay(t.Context(), event.Filter{}, false)
+		n, err := f.posts.Replay(t.Context(), event.Filter{}, false)
 		relaytest.NoError(t, err)
-		relaytest.Equal(t, "the number of events replayed", n, 1)
+		relaytest.Equal(t, "the number of replayed events", n, 1)
 	}
 	f.wantSent(t, "http://vmn/n1-s1")
 	f.wantStatuses(t, nil)
@@ -188,15 +189,15 @@ func TestAReplayAfterARelayWasAddedSendsOnce(t *testing.T) {
 func TestMessagesAreAcceptedWhileTheDatabaseIsDown(t *testing.T) {
 	server := dbtest.StartPostgres(t)
 	f := newReplica(t, recordstest.OpenURL(t, server.NewDatabase(t)), "n1", relayTo(1, inbound.Geographic, "g1", "44", inbound.HTTPGet, "http://geo/?m=%m"))
-	f.post(t, "carrier-1", "before", "44780", "before")
-	f.settled(t)
+	f.post(t, "carrier-1", "earlier", "44780", "earlier")
+	f.waitProcessed(t)
 	server.Kill()
 	for i := range 20 {
 		f.post(t, "carrier-1", fmt.Sprint(i), "44780", fmt.Sprint("during-", i))
 	}
 	server.Start()
-	f.settled(t)
-	got, twice := f.targets()
-	relaytest.Equal(t, "the number of messages sent", len(got), 21)
-	relaytest.Equal(t, "the number of messages sent twice", twice, 0)
+	f.waitProcessed(t)
+	got, repeated := f.targets()
+	relaytest.Equal(t, "the number of sent messages", len(got), 21)
+	relaytest.Equal(t, "the number of messages with several attempts", repeated, 0)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// The maximum sizes of fields, in bytes. maxText is more than 255 parts can have.
+// The maximum sizes of fields, in bytes. maxText exceeds the size of 255 parts.
 const (
 	maxName = 255
 	maxText = 64 << 10
@@ -31,7 +31,7 @@ func newForm(alphabet *sms.Alphabet, o object) *form {
 	return &form{Problems: relay.Problems{}, object: o, alphabet: alphabet}
 }
 
-// optional returns a text of at most limit bytes; empty if the field is missing.
+// optional returns a text of at most limit bytes, or "" if the field is missing.
 func (f *form) optional(name string, limit int) string {
 	text, ok := textOf(f.object[name])
 	_, isBool := f.object[name].(bool)
@@ -92,9 +92,8 @@ func (f *form) plain(name string) string {
 	return strings.ToValidUTF8(f.optional(name, maxText), "\uFFFD")
 }
 
-// whole reads the text of a message whose parts the carrier has joined. The addresses of
-// its media follow the text.
-func (f *form) whole(m *inbound.Message, name string, media []string) {
+// joinedText reads the text of a message with joined parts. The URLs of media follow the text.
+func (f *form) joinedText(m *inbound.Message, name string, media []string) {
 	var text []string
 	if f.has(name) && f.object[name] != "" || len(media) == 0 {
 		text = []string{f.plain(name)}
@@ -151,8 +150,8 @@ func keepOctets(m *inbound.Message, octets []byte) {
 	}
 }
 
-// septetText decodes 7-bit text with the language tables that its header names. For an unknown
-// table it uses the default alphabet and sets Status to Indecipherable.
+// septetText decodes 7-bit text with the language tables in the header. For an unknown table it uses
+// the default alphabet and sets Status to Indecipherable.
 func septetText(alphabet *sms.Alphabet, m *inbound.Message, octets []byte) (string, error) {
 	l := inbound.LanguagesOf(m)
 	if l != l.Known() {

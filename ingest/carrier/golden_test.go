@@ -23,12 +23,12 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-var update = flag.Bool("update", false, "write what the adapters read into testdata")
+var update = flag.Bool("update", false, "write the results of the adapters to testdata")
 
-// Each file of testdata is a carrier and holds its cases: what was posted
-// (lines "query …" and "type …", an empty line, the body) and what is read.
-func TestPostsBecomeMessages(t *testing.T) {
-	for _, name := range carriers(t) {
+// A file in testdata has the cases of a carrier: a post (lines "query …" and "type …", an empty
+// line, the body) and its result.
+func TestPostsAreParsed(t *testing.T) {
+	for _, name := range carrierNames(t) {
 		path := filepath.Join("testdata", name+".txtar")
 		a, err := txtar.ParseFile(path)
 		relaytest.NoError(t, err)
@@ -36,14 +36,14 @@ func TestPostsBecomeMessages(t *testing.T) {
 		for i := 0; i+1 < len(a.Files); i += 2 {
 			c, ok := strings.CutSuffix(a.Files[i].Name, ".post")
 			if want := c + ".want"; !ok || a.Files[i+1].Name != want {
-				t.Fatalf("%s: %s is followed by %s, want NAME.post and NAME.want", path, a.Files[i].Name, a.Files[i+1].Name)
+				t.Fatalf("files in %s = %s, %s, want NAME.post, NAME.want", path, a.Files[i].Name, a.Files[i+1].Name)
 			}
 			t.Run(name+": "+c, func(t *testing.T) {
-				got := read(parse(entryOf(a.Files[i].Data)))
+				got := resultText(parse(entryOf(a.Files[i].Data)))
 				if *update {
 					a.Files[i+1].Data = []byte(got)
 				} else if want := string(a.Files[i+1].Data); got != want {
-					t.Errorf("got\n%s\nwant\n%s", got, want)
+					t.Errorf("result =\n%s\nwant\n%s", got, want)
 				}
 			})
 		}
@@ -53,9 +53,8 @@ func TestPostsBecomeMessages(t *testing.T) {
 	}
 }
 
-// carriers are those with cases in testdata: all but the two that have tables
-// of their own.
-func carriers(tb testing.TB) (names []string) {
+// carrierNames returns the carriers with cases in testdata. Kannel and JSON have their own tests.
+func carrierNames(tb testing.TB) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(Adapters())) {
 		if name != "json" && name != "kannel" {
 			names = append(names, name)
@@ -64,28 +63,29 @@ func carriers(tb testing.TB) (names []string) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	relaytest.NoError(tb, err)
 	if len(files) != len(names) {
-		tb.Fatalf("the files %q are not those of %q", files, names)
+		tb.Fatalf("files in testdata = %q, want one for each of %q", files, names)
 	}
 	return names
 }
 
+// entryOf parses a post in testdata.
 func entryOf(post []byte) *intake.Entry {
 	head, body, _ := bytes.Cut(post, []byte("\n\n"))
 	e := &intake.Entry{Body: bytes.TrimSuffix(body, []byte("\n"))}
 	for line := range strings.Lines(string(head)) {
-		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		switch word {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch key {
 		case "query":
-			e.Query = rest
+			e.Query = value
 		case "type":
-			e.ContentType = rest
+			e.ContentType = value
 		}
 	}
 	return e
 }
 
-// read writes what became of a post for people to check.
-func read(found []inbound.Message, err error) string {
+// resultText returns the result of Parse as a text for testdata.
+func resultText(found []inbound.Message, err error) string {
 	if n, ok := errors.AsType[notMessage](err); ok {
 		return "no message: " + n.Error() + "\n"
 	}
@@ -97,13 +97,13 @@ func read(found []inbound.Message, err error) string {
 		}
 	}
 	for i := range found {
-		b.WriteString(shown(&found[i]) + "\n")
+		b.WriteString(messageText(&found[i]) + "\n")
 	}
 	return b.String()
 }
 
-// shown is a message as one line of JSON, without what is not set.
-func shown(m *inbound.Message) string {
+// messageText returns a message as a line of JSON without empty fields.
+func messageText(m *inbound.Message) string {
 	fields := []any{"id", m.CarrierID, "from", m.From, "to", m.To, "coding", int(m.Coding), "text", m.Text, "data", hex.EncodeToString(m.Data),
 		"udh", hex.EncodeToString(m.UDH), "stat", int(m.Status), "network", m.Network, "reference", m.Reference}
 	if !m.SentAt.IsZero() {
@@ -127,10 +127,9 @@ func shown(m *inbound.Message) string {
 	return b.String() + "}"
 }
 
-// Whatever is posted, an adapter reads sound messages, names what is wrong, or
-// says what it is.
+// FuzzParse checks that an adapter returns valid messages, an error with fields, or notMessage.
 func FuzzParse(f *testing.F) {
-	for _, name := range carriers(f) {
+	for _, name := range carrierNames(f) {
 		a, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
 		relaytest.NoError(f, err)
 		for _, file := range a.Files {
@@ -147,16 +146,16 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		found, err := a.Parse(&intake.Entry{Query: query, ContentType: contentType, Body: body})
-		switch n, no := errors.AsType[notMessage](err); {
-		case no && n == "":
-			t.Fatal("a post that is not a message does not say what it is")
-		case err != nil && !no && !errors.Is(err, params.ErrSyntax) && len(relay.FieldsOf(err)) == 0:
-			t.Fatalf("%v names no field", err)
+		switch n, isNotMessage := errors.AsType[notMessage](err); {
+		case isNotMessage && n == "":
+			t.Fatal("text of notMessage is empty")
+		case err != nil && !isNotMessage && !errors.Is(err, params.ErrSyntax) && len(relay.FieldsOf(err)) == 0:
+			t.Fatalf("error without fields: %v", err)
 		case err == nil && len(found) == 0:
-			t.Fatal("neither a message nor a reason")
+			t.Fatal("no messages and no error")
 		}
 		for _, m := range found {
-			sound(t, m)
+			checkMessage(t, m)
 		}
 	})
 }

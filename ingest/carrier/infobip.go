@@ -65,6 +65,6 @@ func infobipMessage(f *form) (inbound.Message, error) {
 	if len(texts) > 0 && !f.has("text") {
 		f.object["text"] = strings.Join(texts, "\n")
 	}
-	f.whole(&m, "text", urls)
+	f.joinedText(&m, "text", urls)
 	return m, f.Err()
 }

@@ -16,17 +16,17 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestParseJSON(t *testing.T) {
+func TestJSONPostsAreParsed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body string
 		want inbound.Message
 	}{
 		"a text": {`{"id":"c-1","from":"+44 7700 900123","to":"+447860000001","text":"hello"}`,
 			inbound.Message{CarrierID: "c-1", From: "447700900123", To: "447860000001", Text: "hello", Coding: sms.GSM}},
-		"numbers as numbers, the rest given": {`{"id":7,"from":447700900123,"to":447860000001,"text":"x","coding":16,"sent_at":"2026-07-01T12:00:00+01:00","network":"Example","ignored":{"a":[]}}`,
+		"numbers as JSON numbers, and optional fields": {`{"id":7,"from":447700900123,"to":447860000001,"text":"x","coding":16,"sent_at":"2026-07-01T12:00:00+01:00","network":"Example","ignored":{"a":[]}}`,
 			inbound.Message{CarrierID: "7", From: "447700900123", To: "447860000001", Text: "x", Coding: sms.UCS2, Network: "Example",
 				SentAt: time.Date(2026, 7, 1, 11, 0, 0, 0, time.UTC), Notes: decoders.Notes{"ignored: is not known and is not used"}}},
-		"a text beyond the 7-bit alphabet": {`{"id":"1","from":"Bank","to":"66777","text":"你好 🎉"}`,
+		"a text outside the 7-bit alphabet": {`{"id":"1","from":"Bank","to":"66777","text":"你好 🎉"}`,
 			inbound.Message{CarrierID: "1", From: "Bank", To: "66777", Text: "你好 🎉", Coding: sms.UCS2}},
 		"an empty text":                     {`{"id":"1","from":"Bank","to":"66777","text":""}`, inbound.Message{CarrierID: "1", From: "Bank", To: "66777", Coding: sms.GSM}},
 		"a number with 00":                  {`{"id":"1","from":"00447700900123","to":"00447860000001","text":"a"}`, inbound.Message{CarrierID: "1", From: "447700900123", To: "447860000001", Text: "a", Coding: sms.GSM}},
@@ -42,9 +42,9 @@ func TestParseJSON(t *testing.T) {
 		"a segment": {`{"id":"1","from":"1","to":"2","text":"A","sar_msg_ref_num":65535,"sar_total_segments":"3","sar_segment_seqnum":3}`,
 			inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Coding: sms.GSM, Status: inbound.Concatenated,
 				Part: &inbound.Part{Kind: inbound.ReferenceSAR, Reference: 65535, Total: 3, Number: 3}}},
-		"a UDH that cannot be read": {`{"id":"1","from":"1","to":"2","text":"A","udh":"0500"}`,
+		"an invalid UDH": {`{"id":"1","from":"1","to":"2","text":"A","udh":"0500"}`,
 			inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Coding: sms.GSM, UDH: []byte{5, 0}, Status: inbound.Indecipherable}},
-		"null is not there": {`{"id":"1","from":"1","to":"2","text":"A","data":null,"udh":null,"coding":null}`,
+		"null fields": {`{"id":"1","from":"1","to":"2","text":"A","data":null,"udh":null,"coding":null}`,
 			inbound.Message{CarrierID: "1", From: "1", To: "2", Text: "A", Coding: sms.GSM}},
 		"line ends in the sender": {`{"id":"1","from":"x\r\ny","to":"2","text":"A"}`, inbound.Message{CarrierID: "1", From: "x\r\ny", To: "2", Text: "A", Coding: sms.GSM}},
 	} {
@@ -56,57 +56,57 @@ func TestParseJSON(t *testing.T) {
 	}
 }
 
-func TestParseJSONFromTheQuery(t *testing.T) {
+func TestJSONFieldsAreReadFromTheQuery(t *testing.T) {
 	got, err := Adapters()["json"].Parse(&intake.Entry{Query: "id=1&from=%2B441&to=442&text=a%26b"})
 	relaytest.NoError(t, err)
 	if len(got) != 1 {
-		t.Fatalf("%d messages, want 1", len(got))
+		t.Fatalf("messages = %d, want 1", len(got))
 	}
 	relaytest.Equal(t, "the originator", got[0].From, "441")
 	relaytest.Equal(t, "the text", got[0].Text, "a&b")
 }
 
-func TestParseJSONRefuses(t *testing.T) {
+func TestInvalidJSONPostsAreRefused(t *testing.T) {
 	for name, tc := range map[string]struct{ body, fields string }{
-		"nothing":                      {``, "json"},
-		"no JSON":                      {`{"id":`, "json"},
-		"more after the object":        {`{"id":"1"} x`, "json"},
-		"a list":                       {`[]`, "body"},
-		"an empty object":              {`{}`, "from id text to"},
-		"a sender that is a list":      {`{"id":"1","from":["a"],"to":"2","text":"a"}`, "from"},
-		"an id that is true":           {`{"id":true,"from":"1","to":"2","text":"a"}`, "id"},
-		"an empty id":                  {`{"id":"","from":"1","to":"2","text":"a"}`, "id"},
-		"a number that is a name":      {`{"id":"1","from":"1","to":"Bank","text":"a"}`, "to"},
-		"a number of 16 digits":        {`{"id":"1","from":"1","to":"1234567890123456","text":"a"}`, "to"},
-		"text and data":                {`{"id":"1","from":"1","to":"2","text":"a","data":"00"}`, "data"},
-		"text that is said to be data": {`{"id":"1","from":"1","to":"2","text":"a","coding":8}`, "coding"},
-		"another coding":               {`{"id":"1","from":"1","to":"2","text":"a","coding":9}`, "coding"},
-		"a coding that is a fraction":  {`{"id":"1","from":"1","to":"2","text":"a","coding":7.5}`, "coding"},
-		"data that is no hex":          {`{"id":"1","from":"1","to":"2","data":"0g"}`, "data"},
-		"half an octet":                {`{"id":"1","from":"1","to":"2","data":"000"}`, "data"},
-		"an octet that is no septet":   {`{"id":"1","from":"1","to":"2","data":"80","coding":7}`, "data"},
-		"half a UCS-2 character":       {`{"id":"1","from":"1","to":"2","data":"004","coding":16}`, "data"},
-		"a UDH that is no hex":         {`{"id":"1","from":"1","to":"2","text":"a","udh":"xx"}`, "udh"},
-		"a UDH longer than any":        {`{"id":"1","from":"1","to":"2","text":"a","udh":"` + strings.Repeat("00", 257) + `"}`, "udh"},
-		"a segment without the rest":   {`{"id":"1","from":"1","to":"2","text":"a","sar_msg_ref_num":1}`, "sar_segment_seqnum sar_total_segments"},
-		"a segment beyond the total":   {`{"id":"1","from":"1","to":"2","text":"a","sar_msg_ref_num":1,"sar_total_segments":2,"sar_segment_seqnum":3}`, "sar_segment_seqnum"},
-		"a total of 256":               {`{"id":"1","from":"1","to":"2","text":"a","sar_msg_ref_num":1,"sar_total_segments":256,"sar_segment_seqnum":1}`, "sar_total_segments"},
-		"a reference of 17 bits":       {`{"id":"1","from":"1","to":"2","text":"a","sar_msg_ref_num":65536,"sar_total_segments":2,"sar_segment_seqnum":1}`, "sar_msg_ref_num"},
-		"a time that is none":          {`{"id":"1","from":"1","to":"2","text":"a","sent_at":"yesterday"}`, "sent_at"},
-		"a sender longer than any":     {`{"id":"1","from":"` + strings.Repeat("x", 256) + `","to":"2","text":"a"}`, "from"},
-		"a text longer than any":       {`{"id":"1","from":"1","to":"2","text":"` + strings.Repeat("x", 65537) + `"}`, "text"},
+		"an empty body":                      {``, "json"},
+		"invalid JSON":                       {`{"id":`, "json"},
+		"text after the object":              {`{"id":"1"} x`, "json"},
+		"a list":                             {`[]`, "body"},
+		"an empty object":                    {`{}`, "from id text to"},
+		"a sender that is a list":            {`{"id":"1","from":["a"],"to":"2","text":"a"}`, "from"},
+		"an id that is true":                 {`{"id":true,"from":"1","to":"2","text":"a"}`, "id"},
+		"an empty id":                        {`{"id":"","from":"1","to":"2","text":"a"}`, "id"},
+		"a name as the recipient":            {`{"id":"1","from":"1","to":"Bank","text":"a"}`, "to"},
+		"a number of 16 digits":              {`{"id":"1","from":"1","to":"1234567890123456","text":"a"}`, "to"},
+		"text and data":                      {`{"id":"1","from":"1","to":"2","text":"a","data":"00"}`, "data"},
+		"text with the coding of data":       {`{"id":"1","from":"1","to":"2","text":"a","coding":8}`, "coding"},
+		"another coding":                     {`{"id":"1","from":"1","to":"2","text":"a","coding":9}`, "coding"},
+		"a fractional coding":                {`{"id":"1","from":"1","to":"2","text":"a","coding":7.5}`, "coding"},
+		"data that is not hex":               {`{"id":"1","from":"1","to":"2","data":"0g"}`, "data"},
+		"half an octet":                      {`{"id":"1","from":"1","to":"2","data":"000"}`, "data"},
+		"an octet above 0x7F in 7-bit data":  {`{"id":"1","from":"1","to":"2","data":"80","coding":7}`, "data"},
+		"half a UCS-2 character":             {`{"id":"1","from":"1","to":"2","data":"004","coding":16}`, "data"},
+		"a UDH that is not hex":              {`{"id":"1","from":"1","to":"2","text":"a","udh":"xx"}`, "udh"},
+		"a UDH above the limit":              {`{"id":"1","from":"1","to":"2","text":"a","udh":"` + strings.Repeat("00", 257) + `"}`, "udh"},
+		"a segment without total and number": {`{"id":"1","from":"1","to":"2","text":"a","sar_msg_ref_num":1}`, "sar_segment_seqnum sar_total_segments"},
+		"a segment number above the total":   {`{"id":"1","from":"1","to":"2","text":"a","sar_msg_ref_num":1,"sar_total_segments":2,"sar_segment_seqnum":3}`, "sar_segment_seqnum"},
+		"a total of 256":                     {`{"id":"1","from":"1","to":"2","text":"a","sar_msg_ref_num":1,"sar_total_segments":256,"sar_segment_seqnum":1}`, "sar_total_segments"},
+		"a reference of 17 bits":             {`{"id":"1","from":"1","to":"2","text":"a","sar_msg_ref_num":65536,"sar_total_segments":2,"sar_segment_seqnum":1}`, "sar_msg_ref_num"},
+		"an invalid time":                    {`{"id":"1","from":"1","to":"2","text":"a","sent_at":"yesterday"}`, "sent_at"},
+		"a sender above the limit":           {`{"id":"1","from":"` + strings.Repeat("x", 256) + `","to":"2","text":"a"}`, "from"},
+		"a text above the limit":             {`{"id":"1","from":"1","to":"2","text":"` + strings.Repeat("x", 65537) + `"}`, "text"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Adapters()["json"].Parse(&intake.Entry{Body: []byte(tc.body)})
 			if got := fieldsIn(err); got != tc.fields {
-				t.Errorf("got %q (%v), want %q", got, err, tc.fields)
+				t.Errorf("fields = %q (%v), want %q", got, err, tc.fields)
 			}
 		})
 	}
 }
 
-// fieldsIn names the fields of an error in order; "json" for a body that is no
-// JSON, "" for none.
+// fieldsIn returns the fields of an error in order, "json" for params.ErrSyntax, or "" for other
+// errors.
 func fieldsIn(err error) string {
 	if errors.Is(err, params.ErrSyntax) {
 		return "json"
@@ -120,36 +120,35 @@ func fieldsIn(err error) string {
 	return strings.Join(names, " ")
 }
 
-// parsesSoundly holds that a post is a message that can be routed, or refused with the
-// names of its fields.
-func parsesSoundly(t *testing.T, a Adapter, e intake.Entry) {
+// checkParse checks that Parse returns a valid message or an error with fields.
+func checkParse(t *testing.T, a Adapter, e intake.Entry) {
 	t.Helper()
 	got, err := a.Parse(&e)
 	if err == nil {
-		sound(t, got[0])
+		checkMessage(t, got[0])
 	} else if fieldsIn(err) == "" {
-		t.Fatalf("%q %q: %v names no field", e.Query, e.Body, err)
+		t.Fatalf("%q %q: error without fields: %v", e.Query, e.Body, err)
 	}
 }
 
-// sound fails for a message that no adapter may let pass.
-func sound(t *testing.T, m inbound.Message) {
+// checkMessage checks that a message can be routed and has valid fields.
+func checkMessage(t *testing.T, m inbound.Message) {
 	t.Helper()
 	d := inbound.Decide(&inbound.Message{ID: "x", To: m.To, Coding: m.Coding}, nil, inbound.Settings{})
 	if d.State != "unrouted" {
 		t.Fatalf("the message cannot be routed: %s", d.Reason)
 	}
 	if !utf8.ValidString(m.Text) {
-		t.Fatalf("the text %q is not UTF-8", m.Text)
+		t.Fatalf("text = %q, want UTF-8", m.Text)
 	}
 	if !utf8.ValidString(m.From) || m.From == "" {
-		t.Fatalf("the originator %q is empty or not UTF-8", m.From)
+		t.Fatalf("originator = %q, want UTF-8", m.From)
 	}
 	if m.Coding == sms.Binary && m.Text != "" {
-		t.Fatalf("a binary message has the text %q", m.Text)
+		t.Fatalf("text of a binary message = %q, want none", m.Text)
 	}
 	if m.Coding != sms.Binary && m.Data != nil {
-		t.Fatalf("a message of the coding %d has the data %x", m.Coding, m.Data)
+		t.Fatalf("data of a message with the coding %d = %x, want none", m.Coding, m.Data)
 	}
 }
 
@@ -158,5 +157,5 @@ func FuzzParseJSON(f *testing.F) {
 	f.Add([]byte(`{"id":1,"from":"1","to":"2","data":"1b65","udh":"050003cc0201","coding":7,"sent_at":"2026-07-01T12:00:00Z"}`))
 	f.Add([]byte(`[[[`))
 	a := Adapters()["json"]
-	f.Fuzz(func(t *testing.T, body []byte) { parsesSoundly(t, a, intake.Entry{Body: body}) })
+	f.Fuzz(func(t *testing.T, body []byte) { checkParse(t, a, intake.Entry{Body: body}) })
 }

@@ -13,8 +13,7 @@ import (
 )
 
 // parsePlivo parses the parameters of Plivo's message_url ("Handling incoming SMS/MMS"):
-// a form, a query or JSON. Plivo has joined the parts; the addresses of media follow the
-// text.
+// a form, a query or JSON. Plivo has joined the parts.
 func parsePlivo(f *form) ([]inbound.Message, error) {
 	urls := media(f.object, "Media", "MediaUrl")
 	if status := f.text("Status"); status != "" && !f.has("Text") && !f.has("Body") && len(urls) == 0 {
@@ -26,7 +25,7 @@ func parsePlivo(f *form) ([]inbound.Message, error) {
 	if !f.has(text) && f.has("Body") {
 		text = "Body" // of an MMS
 	}
-	f.whole(&m, text, urls)
+	f.joinedText(&m, text, urls)
 	return f.message(m)
 }
 
@@ -65,7 +64,7 @@ func verifyPlivoV3(r *Signed, account, secret string) error {
 		return err
 	}
 	if fields == nil && len(r.Body) > 0 {
-		return errUnread // the signature would not cover it
+		return errUnread // the signature would not cover the body
 	}
 	// The signed text is the URL with its parameters, followed by those of the form. They are
 	// sorted, with decoded names and values.
@@ -92,8 +91,8 @@ func sortedPairs(v url.Values, equals, separator string) string {
 	return strings.Join(pairs, separator)
 }
 
-// maxNonces is the largest number of nonces that are stored; a new nonce replaces the oldest. A
-// repeated post with an older nonce is recognised by its message id.
+// maxNonces is the maximum number of stored nonces. A new nonce replaces the oldest one. A repeated
+// post with an older nonce is recognised by its message id.
 const maxNonces = 100_000
 
 // nonces stores the request of each nonce.
@@ -106,8 +105,8 @@ type nonces struct {
 
 func newNonces() *nonces { return &nonces{used: make(map[string][sha256.Size]byte)} }
 
-// accept reports whether a nonce is used for the first time or again for the same request,
-// which a carrier repeats if it got no answer.
+// accept reports whether a nonce is new, or was used for the same request, which a carrier repeats
+// if it receives no answer.
 func (n *nonces) accept(nonce string, r *Signed) bool {
 	sum := sha256.Sum256(append([]byte(r.URL+"\x00"), r.Body...))
 	n.mu.Lock()

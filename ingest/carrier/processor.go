@@ -45,8 +45,8 @@ type post struct {
 
 // Parse parses a post. The carrier's id of each message is a key, so that posts with the same id
 // are processed in order: the later ones are duplicates.
-func (p *Processor) Parse(it *intake.Item) (content post, keys []uint64, err error) {
-	content.messages, content.err = p.messages(it)
+func (p *Processor) Parse(item *intake.Item) (content post, keys []uint64, err error) {
+	content.messages, content.err = p.messages(item)
 	for i := range content.messages {
 		if m := &content.messages[i]; m.CarrierID != "" {
 			keys = append(keys, hashKey(p.seed, "%d %q %q", m.Account, m.Carrier, m.CarrierID))
@@ -62,23 +62,23 @@ func hashKey(seed maphash.Seed, format string, values ...any) uint64 {
 	return h.Sum64()
 }
 
-// Process passes on the messages of all posts in one batch.
+// Process passes the messages of all posts to the receiver in one batch.
 func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[post]) ([]event.Status, error) {
-	msgs := make([]inbound.Message, 0, len(posts)) // most posts have one
+	msgs := make([]inbound.Message, 0, len(posts)) // most posts have one message
 	origins := make([]int, 0, len(posts))          // the post of each message
 	statuses := make([]event.Status, len(posts))   // without an id for posts that need none
-	for i, it := range posts {
-		if notice, ok := errors.AsType[notMessage](it.Content.err); ok {
-			done := it.Status(event.Done, "")
+	for i, item := range posts {
+		if notice, ok := errors.AsType[notMessage](item.Content.err); ok {
+			done := item.Status(event.Done, "")
 			done.Notes.Add(string(notice))
 			statuses[i] = done
-		} else if it.Content.err != nil {
-			statuses[i] = it.Status(event.Quarantined, errorLine(it.Content.err))
+		} else if item.Content.err != nil {
+			statuses[i] = item.Status(event.Quarantined, errorLine(item.Content.err))
 		}
-		for range it.Content.messages {
+		for range item.Content.messages {
 			origins = append(origins, i)
 		}
-		msgs = append(msgs, it.Content.messages...)
+		msgs = append(msgs, item.Content.messages...)
 	}
 	results, err := p.receiver.Receive(ctx, msgs)
 	if err != nil {
@@ -97,23 +97,23 @@ func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[post]) ([
 
 // Messages parses a journalled post as Process does. notice describes a post without messages,
 // for example a carrier's test.
-func (p *Processor) Messages(it *intake.Item) (found []inbound.Message, notice string, err error) {
-	found, err = p.messages(it)
+func (p *Processor) Messages(item *intake.Item) (found []inbound.Message, notice string, err error) {
+	found, err = p.messages(item)
 	if n, ok := errors.AsType[notMessage](err); ok {
 		return nil, string(n), nil
 	}
 	return found, "", err
 }
 
-// Describe returns the numbers of the messages of a post and their places in messages of several
-// parts. It omits texts, because lists show it to users who may not read messages.
-func (p *Processor) Describe(it intake.Parsed[post]) string {
-	if notice, ok := errors.AsType[notMessage](it.Content.err); ok {
+// Describe returns the numbers of the messages of a post, and the numbers of parts. It omits texts,
+// because lists show descriptions to users who may not read messages.
+func (p *Processor) Describe(item intake.Parsed[post]) string {
+	if notice, ok := errors.AsType[notMessage](item.Content.err); ok {
 		return string(notice)
 	}
 	var parts []string
-	for i := range it.Content.messages {
-		m := &it.Content.messages[i]
+	for i := range item.Content.messages {
+		m := &item.Content.messages[i]
 		description := "from " + m.From + " to " + m.To
 		if part, ok := inbound.PartOf(m); ok {
 			description = fmt.Sprintf("part %d of %d, delivered with the others, %s", part.Number, part.Total, description)
@@ -121,32 +121,32 @@ func (p *Processor) Describe(it intake.Parsed[post]) string {
 		parts = append(parts, description)
 	}
 	description := strings.Join(parts, "; ")
-	if carrier, bind := carrierAndBind(&it.Entry); it.Entry.Source == SMPP && bind != "" && description != "" {
+	if carrier, bind := carrierAndBind(&item.Entry); item.Entry.Source == SMPP && bind != "" && description != "" {
 		description += " over bind " + bind + " of carrier " + carrier
 	}
 	return description
 }
 
 // Subjects returns the recipients of the messages of a post.
-func (p *Processor) Subjects(it intake.Parsed[post]) []string {
+func (p *Processor) Subjects(item intake.Parsed[post]) []string {
 	var numbers []string
-	for i := range it.Content.messages {
-		numbers = append(numbers, it.Content.messages[i].To)
+	for i := range item.Content.messages {
+		numbers = append(numbers, item.Content.messages[i].To)
 	}
 	return numbers
 }
 
 // messages parses a journalled post. If it has several messages, their ids end with their index.
-func (p *Processor) messages(it *intake.Item) ([]inbound.Message, error) {
-	a, ok := p.adapters[it.Entry.Source]
+func (p *Processor) messages(item *intake.Item) ([]inbound.Message, error) {
+	a, ok := p.adapters[item.Entry.Source]
 	if !ok {
-		return nil, relay.Errorf(relay.KindInvalid, "no adapter for the carrier %q", it.Entry.Source)
+		return nil, relay.Errorf(relay.KindInvalid, "no adapter for the carrier %q", item.Entry.Source)
 	}
-	found, err := a.Parse(&it.Entry)
+	found, err := a.Parse(&item.Entry)
 	for n := range found {
 		m := &found[n]
-		m.ID, m.Account, m.ReceivedAt, m.Trace = it.ID, it.Entry.Account, it.Entry.ReceivedAt, it.Trace
-		m.Carrier = carrierOf(&it.Entry)
+		m.ID, m.Account, m.ReceivedAt, m.Trace = item.ID, item.Entry.Account, item.Entry.ReceivedAt, item.Trace
+		m.Carrier = carrierOf(&item.Entry)
 		inbound.TrimText(m)
 		if len(found) > 1 {
 			m.ID += "." + strconv.Itoa(n)
@@ -161,7 +161,7 @@ func carrierOf(e *intake.Entry) string {
 	return strings.TrimSuffix(e.Source+"/"+source, "/")
 }
 
-// merge merges the statuses of several messages of a post. The state is the most severe one.
+// merge merges the statuses of two messages of a post. The state is the more severe one.
 func merge(a, b event.Status) event.Status {
 	if a.ID == "" {
 		return b

@@ -14,26 +14,26 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// receiver answers with a fixed result per message and keeps the messages.
+// receiver returns results that the test sets, and stores the messages.
 type receiver struct {
-	got     []inbound.Message
-	results map[string]inbound.Result // by carrier id; Done when absent
-	err     error
+	messages []inbound.Message
+	results  map[string]inbound.Result // by carrier id; the default is Done
+	err      error
 }
 
 func (r *receiver) Receive(_ context.Context, msgs []inbound.Message) ([]inbound.Result, error) {
-	r.got = msgs
-	out := make([]inbound.Result, len(msgs))
+	r.messages = msgs
+	results := make([]inbound.Result, len(msgs))
 	for i, m := range msgs {
-		out[i] = inbound.Result{State: event.Done}
-		if special, ok := r.results[m.CarrierID]; ok {
-			out[i] = special
+		results[i] = inbound.Result{State: event.Done}
+		if result, ok := r.results[m.CarrierID]; ok {
+			results[i] = result
 		}
 	}
-	return out, r.err
+	return results, r.err
 }
 
-func item(id string, seq uint64, e intake.Entry) intake.Item {
+func newItem(id string, seq uint64, e intake.Entry) intake.Item {
 	e.Account, e.ReceivedAt = 1, time.Unix(1782903600, 0)
 	if e.Source == "" {
 		e.Source, e.Path = "json", "/inbound/sms/json"
@@ -41,18 +41,18 @@ func item(id string, seq uint64, e intake.Entry) intake.Item {
 	return intake.Item{ID: id, Seq: seq, Entry: e}
 }
 
-func posted(id string) intake.Entry {
+func newPost(id string) intake.Entry {
 	return intake.Entry{Body: []byte(`{"id":"` + id + `","from":"1","to":"2","text":"a"}`)}
 }
 
-func TestProcessReportsQuarantinedPosts(t *testing.T) {
+func TestProcessReturnsTheStatusesOfPosts(t *testing.T) {
 	r := &receiver{results: map[string]inbound.Result{
 		"lost": {State: event.Unrouted, Reason: "no relay for 2"},
 		"bad":  {State: event.Quarantined, Reason: "geo relay g1 cannot be performed"},
 	}}
-	statuses, err := intaketest.Process(t.Context(), NewProcessor(r), item("n-1", 1, posted("good")), item("n-2", 2, posted("lost")), item("n-3", 3, intake.Entry{Body: []byte("{")}),
-		item("n-4", 4, posted("bad")), item("n-5", 5, intake.Entry{Source: "pigeon"}),
-		item("n-6", 6, intake.Entry{Source: "kannel", Path: "/inbound/sms/kannel/k1", Query: "id=k&from=1&to=2&text=a&coding=9"}))
+	statuses, err := intaketest.Process(t.Context(), NewProcessor(r), newItem("n-1", 1, newPost("good")), newItem("n-2", 2, newPost("lost")), newItem("n-3", 3, intake.Entry{Body: []byte("{")}),
+		newItem("n-4", 4, newPost("bad")), newItem("n-5", 5, intake.Entry{Source: "pigeon"}),
+		newItem("n-6", 6, intake.Entry{Source: "kannel", Path: "/inbound/sms/kannel/k1", Query: "id=k&from=1&to=2&text=a&coding=9"}))
 	relaytest.NoError(t, err)
 	base := event.Status{Account: 1, Source: "json"}
 	want := []event.Status{base, base, base, base, base}
@@ -62,24 +62,24 @@ func TestProcessReportsQuarantinedPosts(t *testing.T) {
 	want[3].ID, want[3].Seq, want[3].State, want[3].Reason, want[3].Source = "n-5", 5, event.Quarantined, `no adapter for the carrier "pigeon"`, "pigeon"
 	want[4].ID, want[4].Seq, want[4].State, want[4].Reason, want[4].Source = "n-6", 6, event.Quarantined, "The given data was invalid. The coding must be 0, 1 or 2.", "kannel"
 	relaytest.Equal(t, "the statuses", statuses, want)
-	if len(r.got) != 3 {
-		t.Fatalf("%d messages received, want 3", len(r.got))
+	if len(r.messages) != 3 {
+		t.Fatalf("received messages = %d, want 3", len(r.messages))
 	}
-	relaytest.Equal(t, "the id", r.got[0].ID, "n-1")
-	relaytest.Equal(t, "the account", r.got[0].Account, 1)
-	relaytest.Equal(t, "the carrier", r.got[0].Carrier, "json")
-	relaytest.Equal(t, "the time of receipt", r.got[0].ReceivedAt.Unix(), 1782903600)
+	relaytest.Equal(t, "the id", r.messages[0].ID, "n-1")
+	relaytest.Equal(t, "the account", r.messages[0].Account, 1)
+	relaytest.Equal(t, "the carrier", r.messages[0].Carrier, "json")
+	relaytest.Equal(t, "the time of receipt", r.messages[0].ReceivedAt.Unix(), 1782903600)
 }
 
-func TestProcessShowsWhatAMessageRepeats(t *testing.T) {
-	r := &receiver{results: map[string]inbound.Result{"again": {State: event.Done, Outcome: "duplicate of n-1"}}}
-	got, err := intaketest.Process(t.Context(), NewProcessor(r), item("n-1", 1, posted("first")), item("n-2", 2, posted("again")))
+func TestTheOutcomeOfADuplicateIsStored(t *testing.T) {
+	r := &receiver{results: map[string]inbound.Result{"repeated": {State: event.Done, Outcome: "duplicate of n-1"}}}
+	got, err := intaketest.Process(t.Context(), NewProcessor(r), newItem("n-1", 1, newPost("first")), newItem("n-2", 2, newPost("repeated")))
 	want := []event.Status{{ID: "n-2", Seq: 2, State: event.Done, Outcome: "duplicate of n-1", Account: 1, Source: "json"}}
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the statuses", got, want)
 }
 
-func TestTheStatusesOfAPostAreMerged(t *testing.T) {
+func TestStatusesOfAPostAreMerged(t *testing.T) {
 	done, unrouted := event.Status{ID: "n-1", State: event.Done, Outcome: "duplicate of n-0"}, event.Status{ID: "n-1", State: event.Unrouted, Reason: "no relay for 2"}
 	quarantined := event.Status{ID: "n-1", State: event.Quarantined, Reason: "bad"}
 	for _, tc := range []struct{ a, b, want event.Status }{
@@ -96,9 +96,9 @@ func TestTheStatusesOfAPostAreMerged(t *testing.T) {
 	}
 }
 
-func TestProcessReturnsThatABackEndIsDown(t *testing.T) {
-	down := errors.New("down")
-	if _, err := intaketest.Process(t.Context(), NewProcessor(&receiver{err: down}), item("n-1", 1, posted("a"))); !errors.Is(err, down) {
-		t.Errorf("got %v", err)
+func TestProcessReturnsTheErrorOfTheReceiver(t *testing.T) {
+	errDown := errors.New("down")
+	if _, err := intaketest.Process(t.Context(), NewProcessor(&receiver{err: errDown}), newItem("n-1", 1, newPost("a"))); !errors.Is(err, errDown) {
+		t.Errorf("error = %v, want %v", err, errDown)
 	}
 }

@@ -21,9 +21,9 @@ type ReceiptHandler interface {
 	Receive(ctx context.Context, receipts []message.Receipt) ([]message.Receipt, error)
 }
 
-// ReceiptProcessor applies journalled delivery receipts to their messages. A receipt that
-// matches no message is unrouted; if it arrived before the carrier's answer, it is
-// applied when the answer arrives. It implements intake.Processor.
+// ReceiptProcessor applies journalled delivery receipts to their messages. A receipt that matches no
+// message is unrouted. A receipt that arrives before the carrier's answer is applied when the answer
+// arrives. ReceiptProcessor implements intake.Processor.
 type ReceiptProcessor struct {
 	handler ReceiptHandler
 	seed    maphash.Seed
@@ -42,26 +42,26 @@ type parsedReceipt struct {
 
 // Parse parses a receipt. Each of its ids is a key, so that the receipts of a part are applied in
 // order: a receipt that is applied after the final one would not be reported.
-func (r *ReceiptProcessor) Parse(it *intake.Item) (receipt parsedReceipt, keys []uint64, err error) {
-	if receipt, err = parseReceipt(&it.Entry); err != nil {
+func (r *ReceiptProcessor) Parse(item *intake.Item) (receipt parsedReceipt, keys []uint64, err error) {
+	if receipt, err = parseReceipt(&item.Entry); err != nil {
 		return receipt, nil, errors.New(errorLine(err))
 	}
-	receipt.Event = it.ID
+	receipt.Event = item.ID
 	for _, id := range slices.Concat(receipt.IDs, receipt.OtherBases) {
 		keys = append(keys, hashKey(r.seed, "%q %q", receipt.Carrier, id))
 	}
 	return receipt, keys, nil
 }
 
-// Process passes on all receipts in one batch.
+// Process passes all receipts to the handler in one batch.
 func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.Parsed[parsedReceipt]) ([]event.Status, error) {
 	statuses := make([]event.Status, len(items)) // without an id for receipts that need none
 	receipts := make([]message.Receipt, len(items))
-	for i, it := range items {
-		receipts[i] = it.Content.Receipt
-		if len(it.Content.notes) > 0 {
-			done := it.Status(event.Done, "")
-			done.Notes = it.Content.notes
+	for i, item := range items {
+		receipts[i] = item.Content.Receipt
+		if len(item.Content.notes) > 0 {
+			done := item.Status(event.Done, "")
+			done.Notes = item.Content.notes
 			statuses[i] = done
 		}
 	}
@@ -80,10 +80,10 @@ func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.Parsed[pa
 	return withID(statuses), nil
 }
 
-// Describe returns the state of a receipt and the message that it names.
-func (r *ReceiptProcessor) Describe(it intake.Parsed[parsedReceipt]) string {
-	description := fmt.Sprintf("%s: %s", it.Content.State, messageOf(&it.Content.Receipt))
-	if _, bind := carrierAndBind(&it.Entry); it.Entry.Source == SMPP && bind != "" {
+// Describe returns the state of a receipt and the ids of its message.
+func (r *ReceiptProcessor) Describe(item intake.Parsed[parsedReceipt]) string {
+	description := fmt.Sprintf("%s: %s", item.Content.State, messageOf(&item.Content.Receipt))
+	if _, bind := carrierAndBind(&item.Entry); item.Entry.Source == SMPP && bind != "" {
 		description += " over bind " + bind
 	}
 	return description
@@ -161,13 +161,13 @@ const minSubscriber = 7
 // submit response, which precedes any receipt.
 func stateNamed(stat string) (message.State, error) {
 	upper := strings.ToUpper(stat)
-	for state, words := range map[message.State][]string{
+	for state, prefixes := range map[message.State][]string{
 		message.Delivered:   {"DELIV", "DELVR", "DLVR"},
 		message.Undelivered: {"UNDEL", "EXPIR", "DELET", "REJ", "UNKN", "FAIL", "SKIP", "CANCEL", "BLOCK"},
 		message.Buffered:    {"ENROUTE", "EN_ROUTE", "ACC", "SCHED", "BUF", "QUEUE", "PEND", "RETRY", "SENT", "SUBMIT", "STORE"},
 	} {
-		for _, word := range words {
-			if strings.HasPrefix(upper, word) {
+		for _, prefix := range prefixes {
+			if strings.HasPrefix(upper, prefix) {
 				return state, nil
 			}
 		}
@@ -191,8 +191,8 @@ func kannelReceipt(r *message.Receipt, e *intake.Entry) (decoders.Notes, error) 
 	return nil, f.Err()
 }
 
-// jsonReceipt parses {ref, state or code, text}, or a query of these. The ref in the
-// address, which is signed, overrides one in the body.
+// jsonReceipt parses {ref, state or code, text}, or a query with the same names. The ref in the URL,
+// which is signed, overrides the ref in the body.
 func jsonReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes, err error) {
 	o, err := fieldsOf(e)
 	if err != nil {
@@ -221,8 +221,8 @@ func jsonReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes, err
 	return notes, f.Err()
 }
 
-// part reads the reference of a part. A token of an account can report only about messages of
-// that account.
+// part reads the reference of a part. Receipts with the token of an account match messages of that
+// account only.
 func (f *form) part(r *message.Receipt, e *intake.Entry) {
 	ref := f.required("ref", maxName)
 	p, ok := message.ParsePartRef(ref)

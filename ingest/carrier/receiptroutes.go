@@ -40,12 +40,12 @@ func (s Signer) ReceiptURL(publicURL, kind, name, ref string) string {
 
 // SimulatedReceipt returns the journal entry of a receipt of the simulator.
 func SimulatedReceipt(ref, state string) intake.Entry {
-	body, _ := json.Marshal(map[string]string{"ref": ref, "state": state}) // texts never fail
+	body, _ := json.Marshal(map[string]string{"ref": ref, "state": state}) // strings never fail
 	return intake.Entry{Source: Simulator, Path: receiptPath + Simulator, ContentType: "application/json", Body: body}
 }
 
-// MountReceipts adds the paths for delivery receipts, one for each parser with an adapter. They accept
-// signed URLs and tokens of carriers.
+// MountReceipts adds the paths for delivery receipts, one for each parser with an adapter. The paths
+// accept signed URLs and tokens of carriers.
 func (s *Surface) MountReceipts(app *fiber.App, auth *httpd.Auth, receipts Intake, signer Signer) {
 	group := app.Group(strings.TrimSuffix(receiptPath, "/"))
 	parse := func(e *intake.Entry) error {
@@ -54,15 +54,15 @@ func (s *Surface) MountReceipts(app *fiber.App, auth *httpd.Auth, receipts Intak
 	}
 	for kind := range receiptParsers() {
 		if a, ok := s.adapters[kind]; ok {
-			admit := signed(signer, auth.Require(account.Carrier, style()))
-			mount(group, kind, admit, s.take(receipts, kind, a, parse)) // with the answer to a message
+			admit := requireSignedURL(signer, auth.Require(account.Carrier, style()))
+			mount(group, kind, admit, s.acceptPost(receipts, kind, a, parse)) // the answer is the same as to a message
 		}
 	}
 	group.Use(auth.Require(account.Carrier, style()))
 }
 
-// signed accepts URLs with a valid signature and passes other requests to fallback.
-func signed(signer Signer, fallback fiber.Handler) fiber.Handler {
+// requireSignedURL accepts URLs with a valid signature and passes other requests to fallback.
+func requireSignedURL(signer Signer, fallback fiber.Handler) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		ref, sig := c.Query("ref"), []byte(c.Query("sig"))
 		if len(signer.key) > 0 && ref != "" && hmac.Equal([]byte(signer.sign(c.Path(), ref)), sig) {

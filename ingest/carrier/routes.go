@@ -23,9 +23,9 @@ type Intake interface {
 	Accept(ctx context.Context, e *intake.Entry) (id string, err error)
 }
 
-// Options are optional settings; the zero value works.
+// Options configures a Surface; the zero value works.
 type Options struct {
-	BodyLimit int // bytes, also of a decompressed body; 0 means 1 MiB
+	BodyLimit int // maximum size of a decompressed body, in bytes; 0 means 1 MiB
 	// PublicURL is the URL at which carriers reach the gateway, without a slash at the end.
 	// Signatures of some carriers cover the URL.
 	PublicURL string
@@ -40,7 +40,7 @@ type Surface struct {
 	opts     Options
 }
 
-// New returns the surface over the intake of messages.
+// New returns a surface that writes messages to intake.
 func New(intake Intake, o Options) *Surface {
 	o.BodyLimit, o.Logger = cmp.Or(o.BodyLimit, 1<<20), cmp.Or(o.Logger, slog.Default())
 	if o.Now == nil {
@@ -74,7 +74,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 				Logger: s.opts.Logger,
 			})
 		}
-		mount(inbound, name, admit, s.take(s.intake, name, a, parse))
+		mount(inbound, name, admit, s.acceptPost(s.intake, name, a, parse))
 	}
 	inbound.Use(auth.Require(account.Carrier, style())) // unauthenticated clients get 401, not 404
 }
@@ -105,8 +105,8 @@ func style() httpd.Style {
 	return s
 }
 
-// signedStyle returns the style for carriers that sign. Some send a token of their own in
-// Authorization, which is not a credential of the gateway.
+// signedStyle returns the style for carriers that sign. It ignores a carrier's JWT in Authorization,
+// which is not a token of the gateway.
 func signedStyle() httpd.Style {
 	s := style()
 	credential := s.Credential
@@ -119,9 +119,9 @@ func signedStyle() httpd.Style {
 	return s
 }
 
-// take returns a handler that validates a post with parse, writes it to the journal and answers
-// with the carrier's adapter.
-func (s *Surface) take(journal Intake, name string, a Adapter, parse func(*intake.Entry) error) fiber.Handler {
+// acceptPost returns a handler that validates a post with parse, writes it to the journal and
+// answers with the carrier's adapter.
+func (s *Surface) acceptPost(journal Intake, name string, a Adapter, parse func(*intake.Entry) error) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		body, err := httpd.Body(c, s.opts.BodyLimit)
 		if err != nil {

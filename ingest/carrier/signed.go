@@ -19,7 +19,7 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 )
 
-// The errors of signatures. None contains a secret or the expected signature.
+// Errors of signatures. They contain neither a secret nor the expected signature.
 var (
 	errSignature = errors.New("carrier: the signature does not match")
 	errStale     = errors.New("carrier: the signature has expired")
@@ -30,7 +30,7 @@ var (
 // day or two. A repetition is recognized by its id, which is stored for at least a week.
 const maxAge = 48 * time.Hour
 
-// maxSkew is the largest time by which a carrier's clock may be ahead of ours.
+// maxSkew is the maximum time by which a carrier's clock may be ahead of the gateway's clock.
 const maxSkew = 5 * time.Minute
 
 // Signed has the parts of a request that a signature may cover.
@@ -40,7 +40,7 @@ type Signed struct {
 	// proxy may have changed, with the path and query as sent.
 	URL         string
 	ContentType string
-	// Header returns a header field; "" if it is missing.
+	// Header returns a header field, or "" if it is missing.
 	Header func(name string) string
 	Body   []byte // as it was sent
 	Now    time.Time
@@ -53,12 +53,12 @@ func (s *Surface) signedOf(c *fiber.Ctx) (*Signed, error) {
 		return nil, err
 	}
 	uri := c.Request().URI()
-	address := s.opts.PublicURL + string(uri.PathOriginal())
+	signedURL := s.opts.PublicURL + string(uri.PathOriginal())
 	if query := uri.QueryString(); len(query) > 0 {
-		address += "?" + string(query)
+		signedURL += "?" + string(query)
 	}
 	return &Signed{
-		Method: c.Method(), URL: address, ContentType: c.Get(fiber.HeaderContentType),
+		Method: c.Method(), URL: signedURL, ContentType: c.Get(fiber.HeaderContentType),
 		Header: func(name string) string { return c.Get(name) }, Body: body, Now: s.opts.Now(),
 	}, nil
 }
@@ -112,13 +112,14 @@ func sameHex(signature string, digest []byte) bool {
 	return err == nil && subtle.ConstantTimeCompare(b, digest) == 1
 }
 
-// anySameBase64 reports whether sameBase64 holds for any of several signatures, separated by commas.
+// anySameBase64 reports whether sameBase64 returns true for one of several signatures, separated by
+// commas.
 func anySameBase64(list string, digest []byte) bool {
 	return slices.ContainsFunc(strings.Split(list, ","), func(sent string) bool { return sameBase64(sent, digest) })
 }
 
-// recent checks that a time, in seconds since 1970, is close enough to now.
-func recent(seconds string, now time.Time) error {
+// checkAge returns errStale unless a time in seconds since 1970 is within maxAge and maxSkew of now.
+func checkAge(seconds string, now time.Time) error {
 	n, err := decimal.Digits(seconds)
 	if err != nil || n < 0 || n > 1<<38 {
 		return errStale

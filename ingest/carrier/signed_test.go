@@ -16,9 +16,9 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// at is when the signatures below were made; all but those named otherwise were
-// computed with Python's hmac.
-func at() time.Time { return time.Unix(1782903600, 0) }
+// signingTime is the time of the signatures in this file. Unless a case names another origin, they
+// were computed with Python's hmac.
+func signingTime() time.Time { return time.Unix(1782903600, 0) }
 
 type signature struct {
 	verify  func(*Signed, string) error
@@ -39,7 +39,7 @@ func (s signature) check() error {
 	}
 	now := s.now
 	if now.IsZero() {
-		now = at()
+		now = signingTime()
 	}
 	return s.verify(&Signed{Method: s.method, URL: s.url, ContentType: s.kind, Header: h.Get, Body: []byte(s.body), Now: now}, s.secret)
 }
@@ -64,9 +64,9 @@ func vonageJSON(sig string) string {
 }
 
 func signatures() map[string]signature {
-	const mine = "https://mycompany.com/myapp.php?foo=1&bar=2"
-	twilio := func(url, body, sent string, more ...string) signature {
-		s := signature{verify: verifyTwilio, secret: "12345", method: "POST", url: url, body: body, headers: append(more, "X-Twilio-Signature", sent)}
+	const twilioURL = "https://mycompany.com/myapp.php?foo=1&bar=2"
+	twilio := func(url, body, sum string, headers ...string) signature {
+		s := signature{verify: verifyTwilio, secret: "12345", method: "POST", url: url, body: body, headers: append(headers, "X-Twilio-Signature", sum)}
 		if body != "" {
 			s.kind = formType
 		}
@@ -88,10 +88,10 @@ func signatures() map[string]signature {
 	sinch := func(body string, headers ...string) signature {
 		return signature{verify: verifySinch, secret: "foo_secret1234", method: "POST", kind: jsonType, body: body, headers: headers, now: time.Unix(1634579400, 0)}
 	}
-	android := func(body, sent, when string) signature {
-		return signature{verify: verifyAndroid, secret: "key", method: "POST", kind: jsonType, body: body, headers: []string{"X-Signature", sent, "X-Timestamp", when}}
+	android := func(body, sum, timestamp string) signature {
+		return signature{verify: verifyAndroid, secret: "key", method: "POST", kind: jsonType, body: body, headers: []string{"X-Signature", sum, "X-Timestamp", timestamp}}
 	}
-	but := func(s signature, change func(*signature), want error) signature { change(&s); s.want = want; return s }
+	changed := func(s signature, change func(*signature), want error) signature { change(&s); s.want = want; return s }
 	const (
 		v, vn, v3, v3n = "X-Plivo-Signature-V2", "X-Plivo-Signature-V2-Nonce", "X-Plivo-Signature-V3", "X-Plivo-Signature-V3-Nonce"
 		sx             = "X-Sinch-Webhook-Signature"
@@ -101,82 +101,81 @@ func signatures() map[string]signature {
 	)
 	sinchGood := sinch(sinchBody, sx, "6bpJoRmFoXVjfJIVglMoJzYXxnoxRujzR4k2GOXewOE=", sx+"-Nonce", "01FJA8B4A7BM43YGWSG9GBV067", sx+"-Timestamp", "1634579353")
 	return map[string]signature{
-		"Twilio, the example of its libraries":        twilio(mine, twilioForm, "RSOYDt4T1cUTdK1PDd93/VVr8B8="),
-		"Twilio signed the port":                      twilio(mine, twilioForm, "kvajT1Ptam85bY51eRf/AJRuM3w="),
-		"Twilio did not sign the port of ours":        twilio("https://mycompany.com:8443/myapp.php?foo=1&bar=2", twilioForm, "RSOYDt4T1cUTdK1PDd93/VVr8B8="),
-		"Twilio signed user and password":             twilio(mine, twilioForm, "jMk4ozfGcONDREeyFKPqxJBX1qE=", "Authorization", "Basic dTpw"),
-		"Twilio, a GET":                               twilio(mine, "", "zYQTYrRWXE7LtzbG4PfP7/bkkGo="),
-		"Twilio, a name twice, a value twice":         twilio("https://mycompany.com/dup", "A=2&B=1&A=1&A=2", "n9yDUXJ1wICsuEAmdnQ8efKA75Y="),
-		"Twilio, JSON by its sum":                     but(twilio("https://mycompany.com/myapp.php?bodySHA256=015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862", `{"a":1}`, "+kSuX/0ZJYA1+JmgZwzpaeDUJPg="), func(s *signature) { s.kind = jsonType }, nil),
-		"Twilio, other JSON under its sum":            but(twilio("https://mycompany.com/myapp.php?bodySHA256=015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862", `{"a":2}`, "+kSuX/0ZJYA1+JmgZwzpaeDUJPg="), func(s *signature) { s.kind = jsonType }, errSignature),
-		"Twilio, a field more":                        but(twilio(mine, twilioForm+"&x=1", "RSOYDt4T1cUTdK1PDd93/VVr8B8="), func(*signature) {}, errSignature),
-		"Twilio, another path":                        but(twilio("https://mycompany.com/other?foo=1&bar=2", twilioForm, "RSOYDt4T1cUTdK1PDd93/VVr8B8="), func(*signature) {}, errSignature),
-		"Twilio, plain http that a proxy made of it":  but(twilio("http://mycompany.com/myapp.php?foo=1&bar=2", twilioForm, "RSOYDt4T1cUTdK1PDd93/VVr8B8="), func(*signature) {}, errSignature),
-		"Twilio, another secret":                      but(twilio(mine, twilioForm, "RSOYDt4T1cUTdK1PDd93/VVr8B8="), func(s *signature) { s.secret = "1234" }, errSignature),
-		"Twilio, no signature":                        but(twilio(mine, twilioForm, ""), func(*signature) {}, httpd.ErrUnsigned),
-		"Twilio, no base64":                           but(twilio(mine, twilioForm, "!"), func(*signature) {}, errSignature),
-		"Twilio, a form that is none":                 but(twilio(mine, "a=%zz", "RSOYDt4T1cUTdK1PDd93/VVr8B8="), func(*signature) {}, errUnread),
-		"Twilio, a body of no kind":                   but(twilio(mine, twilioForm, "zYQTYrRWXE7LtzbG4PfP7/bkkGo="), func(s *signature) { s.kind = "" }, errSignature),
-		"Vonage, sig by MD5 and the secret":           vonage("https://h/in", formType, vonageForm+"474740a467c08fd776cca76800afc385"),
-		"Vonage, sig by HMAC-MD5":                     vonage("https://h/in", formType, vonageForm+"13F8FC50C425CF67C0C579EEEFDB291E"),
-		"Vonage, sig by HMAC-SHA1":                    vonage("https://h/in", formType, vonageForm+"8021A9D81E55D71494EFDFEA721F114E9E03695E"),
-		"Vonage, sig by HMAC-SHA256, in JSON":         vonage("https://h/in", jsonType, vonageJSON("672290658D0332B655ABF5F2B0B077ED7A6906BA710C04093E924A9AF99A7C6F")),
-		"Vonage, sig by HMAC-SHA512, in the query":    vonage("https://h/in?"+vonageForm+"F9E298C80D863BD0852ECCDB0F46BB480FF548DDAE8FA65F466B3B397C6048007C65A16DD751D1233B2193D35D77F6F3432972E757659D79F38D090717531DEE", "", ""),
-		"Vonage, another text under the sig":          but(vonage("https://h/in", formType, strings.Replace(vonageForm, "Hello", "Hullo", 1)+"474740a467c08fd776cca76800afc385"), func(*signature) {}, errSignature),
-		"Vonage, a sig of no length there is":         but(vonage("https://h/in", formType, vonageForm+"4747"), func(*signature) {}, errSignature),
-		"Vonage, no sig":                              but(vonage("https://h/in", formType, strings.TrimSuffix(vonageForm, "&sig=")), func(*signature) {}, httpd.ErrUnsigned),
-		"Vonage, a sig of three days ago":             but(vonage("https://h/in", formType, vonageForm+"474740a467c08fd776cca76800afc385"), func(s *signature) { s.now = at().Add(72 * time.Hour) }, errStale),
-		"Vonage, a sig that is repeated after a day":  but(vonage("https://h/in", formType, vonageForm+"474740a467c08fd776cca76800afc385"), func(s *signature) { s.now = at().Add(24 * time.Hour) }, nil),
-		"Vonage, a sig of tomorrow":                   but(vonage("https://h/in", formType, vonageForm+"474740a467c08fd776cca76800afc385"), func(s *signature) { s.now = at().Add(-time.Hour) }, errStale),
-		"Vonage, no JSON":                             but(vonage("https://h/in", jsonType, "{"), func(*signature) {}, httpd.ErrUnsigned),
-		"Vonage, a token of the Messages API":         jwt("https://h/in", jsonType, vonageBody, goodJWT),
-		"Vonage, a token for a GET":                   jwt("https://h/in?msisdn=447700900001&text=hi+%3Cyou%3E+%26+%C3%A9", "", "", getJWT),
-		"Vonage, a token for a form":                  jwt("https://h/in", formType, "msisdn=447700900001&text=hi+%3Cyou%3E+%26+%C3%A9", getJWT),
-		"Vonage, a token for another query":           but(jwt("https://h/in?msisdn=447700900001&text=ho", "", "", getJWT), func(*signature) {}, errSignature),
-		"Vonage, another body under the token":        but(jwt("https://h/in", jsonType, vonageBody+" ", goodJWT), func(*signature) {}, errSignature),
-		"Vonage, a token that covers no body":         but(jwt("https://h/in", jsonType, vonageBody, jwtHead+"eyJpYXQiOjE3ODI5MDM2MDB9.nN5nDabQnaKRDq4UuIyRwAX7tcOuFcgJYqI3Eev-t3w"), func(*signature) {}, errSignature),
-		"Vonage, a token of two days ago":             but(jwt("https://h/in", jsonType, vonageBody, jwtHead+"eyJpYXQiOjE3ODI3MjcyMDAsInBheWxvYWRfaGFzaCI6ImU0NWU0NmU0NDFkNGQ0Y2FmYTAyOTgyODc5YjBiYjMzYWVjYTA1NTYxZWVjZjVlZWNkNmUyYjRmODNhZTMxYWEifQ.kqId6_u2lPaR70kFCrqF00tibn5otV55gbvnHIdMct8"), func(*signature) {}, errStale),
-		"Vonage, a token that has ended":              but(jwt("https://h/in", jsonType, vonageBody, jwtHead+"eyJpYXQiOjE3ODI5MDAwMDAsImV4cCI6MTc4MjkwMTgwMCwicGF5bG9hZF9oYXNoIjoiZTQ1ZTQ2ZTQ0MWQ0ZDRjYWZhMDI5ODI4NzliMGJiMzNhZWNhMDU1NjFlZWNmNWVlY2Q2ZTJiNGY4M2FlMzFhYSJ9.teq7uGFqONtUFhr8zkK1D31lSvIWBNz-YzBlyKMDcHE"), func(*signature) {}, errStale),
-		"Vonage, a token without an algorithm":        but(jwt("https://h/in", jsonType, vonageBody, "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJpYXQiOjE3ODI5MDM2MDAsInBheWxvYWRfaGFzaCI6ImU0NWU0NmU0NDFkNGQ0Y2FmYTAyOTgyODc5YjBiYjMzYWVjYTA1NTYxZWVjZjVlZWNkNmUyYjRmODNhZTMxYWEifQ._1-M0ZClRI4vA-_wGpUfZpKv-a1PZzx9MwWvMXF620g"), func(*signature) {}, errUnread),
-		"Vonage, a token by another secret":           but(jwt("https://h/in", jsonType, vonageBody, goodJWT), func(s *signature) { s.secret = "secrets" }, errSignature),
-		"Plivo, V2":                                   plivo("https://h.example/answer/?x=1", "From=1&Text=a", v, "mMpSDCOGxj+fw/HrbFaIyzNcwTadQ/3hoORxKqZDoVU=", vn, nonce),
-		"Plivo, V2 by the main account, among others": plivo("https://h.example/answer/", "", "X-Plivo-Signature-Ma-V2", "AAAA, mMpSDCOGxj+fw/HrbFaIyzNcwTadQ/3hoORxKqZDoVU=", vn, nonce),
-		"Plivo, V2 with another nonce":                but(plivo("https://h.example/answer/", "", v, "mMpSDCOGxj+fw/HrbFaIyzNcwTadQ/3hoORxKqZDoVU=", vn, "1"), func(*signature) {}, errSignature),
-		"Plivo, V3":                                   plivo("https://h.example/in", "To=2&Text=a+b&From=1", v3, "A27F5slHZ6oCiuwEAnrF8agCFtiLO5KxYAsKJtorg7U=", v3n, nonce),
-		"Plivo, V3 with a query":                      plivo("https://h.example/in?b=x%20y&a=1", "To=2&Text=a+b&From=1", v3, "KaDRpgQdu+lemsa9JN+448bDIO6/GgWk8jku2ooFmdE=", v3n, nonce),
-		"Plivo, V3 of a GET":                          plivo("https://h.example/in?To=2&Text=a%20b&From=1", "", v3, "GqIvmwvEx3RxmhB1Q/xEzvvBluYg8bZ06ms1ATl6AcU=", v3n, nonce),
-		"Plivo, V3 with another text":                 but(plivo("https://h.example/in", "To=2&Text=a+c&From=1", v3, "A27F5slHZ6oCiuwEAnrF8agCFtiLO5KxYAsKJtorg7U=", v3n, nonce), func(*signature) {}, errSignature),
-		"Plivo, V3 that is wrong beside a good V2":    but(plivo("https://h.example/answer/", "", v, "mMpSDCOGxj+fw/HrbFaIyzNcwTadQ/3hoORxKqZDoVU=", vn, nonce, v3, "AAAA", v3n, nonce), func(*signature) {}, errSignature),
-		"Plivo, V3 with a body that it cannot cover":  but(plivo("https://h.example/in", "{}", v3, "A27F5slHZ6oCiuwEAnrF8agCFtiLO5KxYAsKJtorg7U=", v3n, nonce), func(s *signature) { s.kind = jsonType }, errUnread),
-		"Plivo, no signature":                         but(plivo("https://h.example/in", "To=2"), func(*signature) {}, httpd.ErrUnsigned),
-		"Sinch, the example of its libraries":         sinchGood,
-		"Sinch, another body":                         but(sinchGood, func(s *signature) { s.body += " " }, errSignature),
-		"Sinch, of three days ago":                    but(sinchGood, func(s *signature) { s.now = s.now.Add(72 * time.Hour) }, errStale),
-		"Sinch, no nonce":                             but(sinchGood, func(s *signature) { s.headers = s.headers[:2] }, httpd.ErrUnsigned),
-		"Sinch, SHA-512": but(sinch(androidBody, sx, "VYZnlIBT2GLEaLzE2oD+bLePTKqyPPwJbLgiejkfHg5DwCxVTxug7pozUbLx8kybi3HZ9/5eV/sEh74o1KmkRQ==", sx+"-Nonce", "n", sx+"-Timestamp", "1782903600", sx+"-Algorithm", "HmacSHA512"),
-			func(s *signature) { s.secret, s.now = "foo", at() }, nil),
-		"Sinch, an algorithm that we do not know": but(sinchGood, func(s *signature) { s.headers = append(s.headers, sx+"-Algorithm", "none") }, errSignature),
+		"Twilio, an example of its libraries":       twilio(twilioURL, twilioForm, "RSOYDt4T1cUTdK1PDd93/VVr8B8="),
+		"Twilio, signed with the port":              twilio(twilioURL, twilioForm, "kvajT1Ptam85bY51eRf/AJRuM3w="),
+		"Twilio, signed without our port":           twilio("https://mycompany.com:8443/myapp.php?foo=1&bar=2", twilioForm, "RSOYDt4T1cUTdK1PDd93/VVr8B8="),
+		"Twilio, signed with user and password":     twilio(twilioURL, twilioForm, "jMk4ozfGcONDREeyFKPqxJBX1qE=", "Authorization", "Basic dTpw"),
+		"Twilio, a GET":                             twilio(twilioURL, "", "zYQTYrRWXE7LtzbG4PfP7/bkkGo="),
+		"Twilio, repeated names and values":         twilio("https://mycompany.com/dup", "A=2&B=1&A=1&A=2", "n9yDUXJ1wICsuEAmdnQ8efKA75Y="),
+		"Twilio, JSON with bodySHA256":              changed(twilio("https://mycompany.com/myapp.php?bodySHA256=015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862", `{"a":1}`, "+kSuX/0ZJYA1+JmgZwzpaeDUJPg="), func(s *signature) { s.kind = jsonType }, nil),
+		"Twilio, JSON with another bodySHA256":      changed(twilio("https://mycompany.com/myapp.php?bodySHA256=015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862", `{"a":2}`, "+kSuX/0ZJYA1+JmgZwzpaeDUJPg="), func(s *signature) { s.kind = jsonType }, errSignature),
+		"Twilio, an additional field":               changed(twilio(twilioURL, twilioForm+"&x=1", "RSOYDt4T1cUTdK1PDd93/VVr8B8="), func(*signature) {}, errSignature),
+		"Twilio, another path":                      changed(twilio("https://mycompany.com/other?foo=1&bar=2", twilioForm, "RSOYDt4T1cUTdK1PDd93/VVr8B8="), func(*signature) {}, errSignature),
+		"Twilio, another scheme":                    changed(twilio("http://mycompany.com/myapp.php?foo=1&bar=2", twilioForm, "RSOYDt4T1cUTdK1PDd93/VVr8B8="), func(*signature) {}, errSignature),
+		"Twilio, another secret":                    changed(twilio(twilioURL, twilioForm, "RSOYDt4T1cUTdK1PDd93/VVr8B8="), func(s *signature) { s.secret = "1234" }, errSignature),
+		"Twilio, no signature":                      changed(twilio(twilioURL, twilioForm, ""), func(*signature) {}, httpd.ErrUnsigned),
+		"Twilio, invalid base64":                    changed(twilio(twilioURL, twilioForm, "!"), func(*signature) {}, errSignature),
+		"Twilio, an invalid form":                   changed(twilio(twilioURL, "a=%zz", "RSOYDt4T1cUTdK1PDd93/VVr8B8="), func(*signature) {}, errUnread),
+		"Twilio, a body without a content type":     changed(twilio(twilioURL, twilioForm, "zYQTYrRWXE7LtzbG4PfP7/bkkGo="), func(s *signature) { s.kind = "" }, errSignature),
+		"Vonage, sig by MD5 and the secret":         vonage("https://h/in", formType, vonageForm+"474740a467c08fd776cca76800afc385"),
+		"Vonage, sig by HMAC-MD5":                   vonage("https://h/in", formType, vonageForm+"13F8FC50C425CF67C0C579EEEFDB291E"),
+		"Vonage, sig by HMAC-SHA1":                  vonage("https://h/in", formType, vonageForm+"8021A9D81E55D71494EFDFEA721F114E9E03695E"),
+		"Vonage, sig by HMAC-SHA256, in JSON":       vonage("https://h/in", jsonType, vonageJSON("672290658D0332B655ABF5F2B0B077ED7A6906BA710C04093E924A9AF99A7C6F")),
+		"Vonage, sig by HMAC-SHA512, in the query":  vonage("https://h/in?"+vonageForm+"F9E298C80D863BD0852ECCDB0F46BB480FF548DDAE8FA65F466B3B397C6048007C65A16DD751D1233B2193D35D77F6F3432972E757659D79F38D090717531DEE", "", ""),
+		"Vonage, another text":                      changed(vonage("https://h/in", formType, strings.Replace(vonageForm, "Hello", "Hullo", 1)+"474740a467c08fd776cca76800afc385"), func(*signature) {}, errSignature),
+		"Vonage, a sig of an unknown length":        changed(vonage("https://h/in", formType, vonageForm+"4747"), func(*signature) {}, errSignature),
+		"Vonage, no sig":                            changed(vonage("https://h/in", formType, strings.TrimSuffix(vonageForm, "&sig=")), func(*signature) {}, httpd.ErrUnsigned),
+		"Vonage, a sig from three days ago":         changed(vonage("https://h/in", formType, vonageForm+"474740a467c08fd776cca76800afc385"), func(s *signature) { s.now = signingTime().Add(72 * time.Hour) }, errStale),
+		"Vonage, a sig repeated after a day":        changed(vonage("https://h/in", formType, vonageForm+"474740a467c08fd776cca76800afc385"), func(s *signature) { s.now = signingTime().Add(24 * time.Hour) }, nil),
+		"Vonage, a sig from the future":             changed(vonage("https://h/in", formType, vonageForm+"474740a467c08fd776cca76800afc385"), func(s *signature) { s.now = signingTime().Add(-time.Hour) }, errStale),
+		"Vonage, invalid JSON":                      changed(vonage("https://h/in", jsonType, "{"), func(*signature) {}, httpd.ErrUnsigned),
+		"Vonage, a token of the Messages API":       jwt("https://h/in", jsonType, vonageBody, goodJWT),
+		"Vonage, a token for a GET":                 jwt("https://h/in?msisdn=447700900001&text=hi+%3Cyou%3E+%26+%C3%A9", "", "", getJWT),
+		"Vonage, a token for a form":                jwt("https://h/in", formType, "msisdn=447700900001&text=hi+%3Cyou%3E+%26+%C3%A9", getJWT),
+		"Vonage, a token for another query":         changed(jwt("https://h/in?msisdn=447700900001&text=ho", "", "", getJWT), func(*signature) {}, errSignature),
+		"Vonage, a token for another body":          changed(jwt("https://h/in", jsonType, vonageBody+" ", goodJWT), func(*signature) {}, errSignature),
+		"Vonage, a token without a payload hash":    changed(jwt("https://h/in", jsonType, vonageBody, jwtHead+"eyJpYXQiOjE3ODI5MDM2MDB9.nN5nDabQnaKRDq4UuIyRwAX7tcOuFcgJYqI3Eev-t3w"), func(*signature) {}, errSignature),
+		"Vonage, a token from two days ago":         changed(jwt("https://h/in", jsonType, vonageBody, jwtHead+"eyJpYXQiOjE3ODI3MjcyMDAsInBheWxvYWRfaGFzaCI6ImU0NWU0NmU0NDFkNGQ0Y2FmYTAyOTgyODc5YjBiYjMzYWVjYTA1NTYxZWVjZjVlZWNkNmUyYjRmODNhZTMxYWEifQ.kqId6_u2lPaR70kFCrqF00tibn5otV55gbvnHIdMct8"), func(*signature) {}, errStale),
+		"Vonage, an expired token":                  changed(jwt("https://h/in", jsonType, vonageBody, jwtHead+"eyJpYXQiOjE3ODI5MDAwMDAsImV4cCI6MTc4MjkwMTgwMCwicGF5bG9hZF9oYXNoIjoiZTQ1ZTQ2ZTQ0MWQ0ZDRjYWZhMDI5ODI4NzliMGJiMzNhZWNhMDU1NjFlZWNmNWVlY2Q2ZTJiNGY4M2FlMzFhYSJ9.teq7uGFqONtUFhr8zkK1D31lSvIWBNz-YzBlyKMDcHE"), func(*signature) {}, errStale),
+		"Vonage, a token without an algorithm":      changed(jwt("https://h/in", jsonType, vonageBody, "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJpYXQiOjE3ODI5MDM2MDAsInBheWxvYWRfaGFzaCI6ImU0NWU0NmU0NDFkNGQ0Y2FmYTAyOTgyODc5YjBiYjMzYWVjYTA1NTYxZWVjZjVlZWNkNmUyYjRmODNhZTMxYWEifQ._1-M0ZClRI4vA-_wGpUfZpKv-a1PZzx9MwWvMXF620g"), func(*signature) {}, errUnread),
+		"Vonage, a token with another secret":       changed(jwt("https://h/in", jsonType, vonageBody, goodJWT), func(s *signature) { s.secret = "secrets" }, errSignature),
+		"Plivo, V2":                                 plivo("https://h.example/answer/?x=1", "From=1&Text=a", v, "mMpSDCOGxj+fw/HrbFaIyzNcwTadQ/3hoORxKqZDoVU=", vn, nonce),
+		"Plivo, V2 of the main account, of several": plivo("https://h.example/answer/", "", "X-Plivo-Signature-Ma-V2", "AAAA, mMpSDCOGxj+fw/HrbFaIyzNcwTadQ/3hoORxKqZDoVU=", vn, nonce),
+		"Plivo, V2 with another nonce":              changed(plivo("https://h.example/answer/", "", v, "mMpSDCOGxj+fw/HrbFaIyzNcwTadQ/3hoORxKqZDoVU=", vn, "1"), func(*signature) {}, errSignature),
+		"Plivo, V3":                                 plivo("https://h.example/in", "To=2&Text=a+b&From=1", v3, "A27F5slHZ6oCiuwEAnrF8agCFtiLO5KxYAsKJtorg7U=", v3n, nonce),
+		"Plivo, V3 with a query":                    plivo("https://h.example/in?b=x%20y&a=1", "To=2&Text=a+b&From=1", v3, "KaDRpgQdu+lemsa9JN+448bDIO6/GgWk8jku2ooFmdE=", v3n, nonce),
+		"Plivo, V3 of a GET":                        plivo("https://h.example/in?To=2&Text=a%20b&From=1", "", v3, "GqIvmwvEx3RxmhB1Q/xEzvvBluYg8bZ06ms1ATl6AcU=", v3n, nonce),
+		"Plivo, V3 with another text":               changed(plivo("https://h.example/in", "To=2&Text=a+c&From=1", v3, "A27F5slHZ6oCiuwEAnrF8agCFtiLO5KxYAsKJtorg7U=", v3n, nonce), func(*signature) {}, errSignature),
+		"Plivo, a wrong V3 with a valid V2":         changed(plivo("https://h.example/answer/", "", v, "mMpSDCOGxj+fw/HrbFaIyzNcwTadQ/3hoORxKqZDoVU=", vn, nonce, v3, "AAAA", v3n, nonce), func(*signature) {}, errSignature),
+		"Plivo, V3 with a JSON body":                changed(plivo("https://h.example/in", "{}", v3, "A27F5slHZ6oCiuwEAnrF8agCFtiLO5KxYAsKJtorg7U=", v3n, nonce), func(s *signature) { s.kind = jsonType }, errUnread),
+		"Plivo, no signature":                       changed(plivo("https://h.example/in", "To=2"), func(*signature) {}, httpd.ErrUnsigned),
+		"Sinch, an example of its libraries":        sinchGood,
+		"Sinch, another body":                       changed(sinchGood, func(s *signature) { s.body += " " }, errSignature),
+		"Sinch, from three days ago":                changed(sinchGood, func(s *signature) { s.now = s.now.Add(72 * time.Hour) }, errStale),
+		"Sinch, no nonce":                           changed(sinchGood, func(s *signature) { s.headers = s.headers[:2] }, httpd.ErrUnsigned),
+		"Sinch, SHA-512": changed(sinch(androidBody, sx, "VYZnlIBT2GLEaLzE2oD+bLePTKqyPPwJbLgiejkfHg5DwCxVTxug7pozUbLx8kybi3HZ9/5eV/sEh74o1KmkRQ==", sx+"-Nonce", "n", sx+"-Timestamp", "1782903600", sx+"-Algorithm", "HmacSHA512"),
+			func(s *signature) { s.secret, s.now = "foo", signingTime() }, nil),
+		"Sinch, an unknown algorithm":  changed(sinchGood, func(s *signature) { s.headers = append(s.headers, sx+"-Algorithm", "none") }, errSignature),
 		"Android":                      android(androidBody, androidSum, "1782903600"),
 		"Android, in capitals":         android(androidBody, strings.ToUpper(androidSum), "1782903600"),
-		"Android, another time":        but(android(androidBody, androidSum, "1782903601"), func(*signature) {}, errSignature),
-		"Android, a time that is none": but(android(androidBody[:len(androidBody)-1], androidSum, "}1782903600"), func(*signature) {}, errStale),
-		"Android, of three days ago":   but(android(androidBody, androidSum, "1782903600"), func(s *signature) { s.now = at().Add(72 * time.Hour) }, errStale),
-		"Android, no signature":        but(android(androidBody, "", "1782903600"), func(*signature) {}, httpd.ErrUnsigned),
+		"Android, another time":        changed(android(androidBody, androidSum, "1782903601"), func(*signature) {}, errSignature),
+		"Android, an invalid time":     changed(android(androidBody[:len(androidBody)-1], androidSum, "}1782903600"), func(*signature) {}, errStale),
+		"Android, from three days ago": changed(android(androidBody, androidSum, "1782903600"), func(s *signature) { s.now = signingTime().Add(72 * time.Hour) }, errStale),
+		"Android, no signature":        changed(android(androidBody, "", "1782903600"), func(*signature) {}, httpd.ErrUnsigned),
 	}
 }
 
-func TestSignatures(t *testing.T) {
+func TestSignaturesOfCarriersAreVerified(t *testing.T) {
 	for name, tc := range signatures() {
 		t.Run(name, func(t *testing.T) {
 			if err := tc.check(); !errors.Is(err, tc.want) {
-				t.Errorf("got %v, want %v", err, tc.want)
+				t.Errorf("error = %v, want %v", err, tc.want)
 			}
 		})
 	}
 }
 
-// V2 does not cover what is posted: who has seen one post must not be able to
-// post another under its signature.
+// V2 does not cover the parameters. A signature must not be valid for a second body.
 func TestANonceIsAcceptedForOneBody(t *testing.T) {
 	s := signature{
 		verify: newNonces().verifyPlivo, secret: "tok", url: "https://h.example/answer/", kind: formType, body: "Text=a",
@@ -187,52 +186,52 @@ func TestANonceIsAcceptedForOneBody(t *testing.T) {
 	}
 	s.body = "Text=b"
 	if err := s.check(); !errors.Is(err, errStale) {
-		t.Errorf("another body: %v", err)
+		t.Errorf("error for another body = %v, want errStale", err)
 	}
 }
 
-func TestNoncesAreForgottenInOrder(t *testing.T) {
+func TestTheOldestNoncesAreDeleted(t *testing.T) {
 	n := newNonces()
 	for i := range maxNonces + 2 {
 		n.accept(fmt.Sprint(i), &Signed{Body: []byte("a")})
 	}
-	other := &Signed{Body: []byte("b")}
-	relaytest.Equal(t, "the number of nonces kept", len(n.used), maxNonces)
-	relaytest.Equal(t, "the oldest nonce is accepted again", n.accept("0", other), true)
-	relaytest.Equal(t, "a nonce that is kept is accepted again", n.accept("5", other), false)
+	otherPost := &Signed{Body: []byte("b")}
+	relaytest.Equal(t, "the number of stored nonces", len(n.used), maxNonces)
+	relaytest.Equal(t, "the oldest nonce is accepted again", n.accept("0", otherPost), true)
+	relaytest.Equal(t, "a stored nonce is accepted for another body", n.accept("5", otherPost), false)
 }
 
-func TestSendersThatOnlySign(t *testing.T) {
+func TestCredentialsAndSignaturesOfCarriers(t *testing.T) {
 	const (
-		path   = "/inbound/sms/android/phone?to=447860000001"
-		body   = `{"event":"sms:received"}`
-		sum    = "a1e1426748cd3a04ad020be3360667a0b497be07547aa3385e5e507cb67a1be8"
-		ours   = "carrier-1"
-		secret = "signs"
+		path        = "/inbound/sms/android/phone?to=447860000001"
+		body        = `{"event":"sms:received"}`
+		sum         = "a1e1426748cd3a04ad020be3360667a0b497be07547aa3385e5e507cb67a1be8"
+		plainToken  = "carrier-1"
+		signedToken = "signs" // has a secret
 	)
 	for name, tc := range map[string]struct {
 		path, body string
 		headers    []string
 		status     int
 	}{
-		"a signature in the place of a credential": {path, body, []string{"X-Signature", sum, "X-Timestamp", "1782903600"}, 422},
-		"a wrong one": {path, body + " ", []string{"X-Signature", sum, "X-Timestamp", "1782903600"}, 401},
-		"none":        {path, body, nil, 401},
-		"a source that nobody has, and a credential":   {"/inbound/sms/android/nobody", body, []string{"Authorization", "Bearer " + ours}, 422},
-		"a source that nobody has, and a signature":    {"/inbound/sms/android/nobody", body, []string{"X-Signature", sum, "X-Timestamp", "1782903600"}, 401},
-		"a source without a secret, and a signature":   {"/inbound/sms/android/open", body, []string{"X-Signature", sum, "X-Timestamp", "1782903600"}, 401},
-		"a source without the scope":                   {"/inbound/sms/android/hook", body, []string{"X-Signature", sum, "X-Timestamp", "1782903600"}, 403},
-		"a credential is proof enough":                 {"/inbound/sms/android", body, []string{"Authorization", "Bearer " + secret}, 422},
-		"a credential with a right signature":          {"/inbound/sms/android", body, []string{"Authorization", "Bearer " + secret, "X-Signature", sum, "X-Timestamp", "1782903600"}, 422},
-		"a credential with a wrong one":                {"/inbound/sms/android", body + " ", []string{"Authorization", "Bearer " + secret, "X-Signature", sum, "X-Timestamp", "1782903600"}, 401},
-		"a token of the carrier's own":                 {"/inbound/sms/vonage/vonage", vonageBody, []string{"Authorization", "Bearer " + goodJWT}, 422},
-		"the same for another body":                    {"/inbound/sms/vonage/vonage", vonageBody + " ", []string{"Authorization", "Bearer " + goodJWT}, 401},
-		"a carrier that does not sign, by its source":  {"/inbound/sms/json/phone", body, nil, 401},
-		"a carrier that does not sign, with a secret":  {"/inbound/sms/json/phone", goodJSON, []string{"Authorization", "Bearer " + secret}, 200},
-		"a carrier that nobody knows, without a token": {"/inbound/sms/pigeon/phone", body, nil, 401},
+		"a source with a signature":                                   {path, body, []string{"X-Signature", sum, "X-Timestamp", "1782903600"}, 422},
+		"a source with a wrong signature":                             {path, body + " ", []string{"X-Signature", sum, "X-Timestamp", "1782903600"}, 401},
+		"a source without a signature":                                {path, body, nil, 401},
+		"an unknown source with a credential":                         {"/inbound/sms/android/nobody", body, []string{"Authorization", "Bearer " + plainToken}, 422},
+		"an unknown source with a signature":                          {"/inbound/sms/android/nobody", body, []string{"X-Signature", sum, "X-Timestamp", "1782903600"}, 401},
+		"a source without a secret, with a signature":                 {"/inbound/sms/android/open", body, []string{"X-Signature", sum, "X-Timestamp", "1782903600"}, 401},
+		"a source without the scope":                                  {"/inbound/sms/android/hook", body, []string{"X-Signature", sum, "X-Timestamp", "1782903600"}, 403},
+		"a credential without a signature":                            {"/inbound/sms/android", body, []string{"Authorization", "Bearer " + signedToken}, 422},
+		"a credential with a right signature":                         {"/inbound/sms/android", body, []string{"Authorization", "Bearer " + signedToken, "X-Signature", sum, "X-Timestamp", "1782903600"}, 422},
+		"a credential with a wrong signature":                         {"/inbound/sms/android", body + " ", []string{"Authorization", "Bearer " + signedToken, "X-Signature", sum, "X-Timestamp", "1782903600"}, 401},
+		"the carrier's JWT":                                           {"/inbound/sms/vonage/vonage", vonageBody, []string{"Authorization", "Bearer " + goodJWT}, 422},
+		"the carrier's JWT for another body":                          {"/inbound/sms/vonage/vonage", vonageBody + " ", []string{"Authorization", "Bearer " + goodJWT}, 401},
+		"a source of a carrier that does not sign":                    {"/inbound/sms/json/phone", body, nil, 401},
+		"a credential with a secret, of a carrier that does not sign": {"/inbound/sms/json/phone", validJSON, []string{"Authorization", "Bearer " + signedToken}, 200},
+		"an unknown carrier without a token":                          {"/inbound/sms/pigeon/phone", body, nil, 401},
 	} {
 		t.Run(name, func(t *testing.T) {
-			app := surface(&recorder{})
+			app := newSurface(&recorder{})
 			r := httptest.NewRequest("POST", tc.path, strings.NewReader(tc.body))
 			r.Header.Set("Content-Type", "application/json")
 			for i := 0; i+1 < len(tc.headers); i += 2 {
@@ -241,18 +240,17 @@ func TestSendersThatOnlySign(t *testing.T) {
 			resp, err := app.Test(r, 5000)
 			relaytest.NoError(t, err)
 			relaytest.Equal(t, "the status", resp.StatusCode, tc.status)
-			if asks := resp.Header.Get("WWW-Authenticate") != ""; asks != (tc.status == 401) {
-				t.Errorf("asks for Basic: %t", asks)
+			if got := resp.Header.Get("WWW-Authenticate") != ""; got != (tc.status == 401) {
+				t.Errorf("the answer has WWW-Authenticate: %t", got)
 			}
 		})
 	}
 }
 
-// The address that a carrier signs is the public one, path and query as it sent
-// them, whatever the host in front of the gateway is called.
+// A carrier signs the public URL with the path and query as sent. The Host header may differ.
 func TestSignaturesAreOverThePublicURL(t *testing.T) {
-	in := &recorder{}
-	app := surface(in)
+	posts := &recorder{}
+	app := newSurface(posts)
 	const form = "MessageSid=SM1&From=%2B1&To=%2B2&Body=a"
 	sum := twilioSum("https://sms.example.com/gw/inbound/sms/twilio/tw?x=%20y", "BodyaFrom+1MessageSidSM1To+2")
 	r := httptest.NewRequest("POST", "/inbound/sms/twilio/tw?x=%20y", strings.NewReader(form))
@@ -262,11 +260,11 @@ func TestSignaturesAreOverThePublicURL(t *testing.T) {
 	resp, err := app.Test(r, 5000)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the status", resp.StatusCode, 200)
-	relaytest.Equal(t, "the number of entries accepted", len(in.entries), 1)
+	relaytest.Equal(t, "the number of accepted entries", len(posts.entries), 1)
 	relaytest.Equal(t, "the type of the answer", resp.Header.Get("Content-Type"), "text/xml; charset=utf-8")
 }
 
-// twilioSum signs the simple way, a form whose fields are in order already.
+// twilioSum returns the signature of a URL and sorted fields.
 func twilioSum(url, fields string) string {
 	m := hmac.New(sha1.New, []byte("shh"))
 	m.Write([]byte(url + fields))
@@ -284,7 +282,7 @@ func FuzzVerify(f *testing.F) {
 			}
 			s := signature{verify: a.Verify, secret: "a secret that no seed was signed with", url: url, kind: kind, body: string(body), headers: strings.Split(headers, "\n")}
 			if s.check() == nil {
-				t.Fatalf("%s believes what nobody signed", name)
+				t.Fatalf("%s: no error for an unknown secret", name)
 			}
 		}
 	})

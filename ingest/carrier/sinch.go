@@ -43,9 +43,9 @@ func parseSinchSMS(f *form, kind string) ([]inbound.Message, error) {
 		m.Status = statusOf(&m)
 	case "mo_media":
 		f.object["message"] = f.child("body").first("message", "subject")
-		f.whole(&m, "message", urlsOf(f.child("body").list("media")...))
+		f.joinedText(&m, "message", urlsOf(f.child("body").list("media")...))
 	default:
-		f.whole(&m, "body", nil)
+		f.joinedText(&m, "body", nil)
 	}
 	return f.message(m)
 }
@@ -74,7 +74,7 @@ func parseSinchConversation(alphabet *sms.Alphabet, o object) ([]inbound.Message
 	m := inbound.Message{CarrierID: f.required("id", maxName)}
 	setSentAt(&m, "accept_time", o.text("accept_time"), parseTime)
 	f.addresses(&m, "identity", "sender_id")
-	f.whole(&m, "text", urlsOf(contact.child("media_message")))
+	f.joinedText(&m, "text", urlsOf(contact.child("media_message")))
 	return f.message(m)
 }
 
@@ -100,5 +100,5 @@ func verifySinch(r *Signed, secret string) error {
 	if h == nil || !sameBase64(signature, mac(h, secret, string(r.Body)+"."+nonce+"."+timestamp)) {
 		return errSignature
 	}
-	return recent(timestamp, r.Now)
+	return checkAge(timestamp, r.Now)
 }

@@ -35,7 +35,7 @@ func (l *LateStatuses) Put(ctx context.Context, m *inbound.Message, r inbound.Re
 	}})
 }
 
-// Applied clears the state unrouted of receipts that have matched a message since.
+// Applied clears the state unrouted of receipts that have since matched a message.
 func (l *LateStatuses) Applied(ctx context.Context, events []string) error {
 	byNode := make(map[string][]event.Status)
 	for _, id := range events {

@@ -17,7 +17,7 @@ import (
 
 // parseTwilio parses the parameters of Twilio's webhook for incoming messages (Messaging
 // webhooks, "Parameters in Twilio's request"): a form or a query. Twilio has joined the
-// parts; the addresses of media follow the text.
+// parts.
 func parseTwilio(f *form) ([]inbound.Message, error) {
 	id := f.first("MessageSid", "SmsMessageSid", "SmsSid")
 	f.object["MessageSid"] = id
@@ -26,12 +26,12 @@ func parseTwilio(f *form) ([]inbound.Message, error) {
 	}
 	m := inbound.Message{CarrierID: f.required("MessageSid", maxName), Reference: f.optional("AccountSid", maxName)}
 	f.addresses(&m, "From", "To")
-	f.whole(&m, "Body", media(f.object, "MediaUrl"))
+	f.joinedText(&m, "Body", media(f.object, "MediaUrl"))
 	return f.message(m)
 }
 
-// media returns the addresses of a message's media, from fields with numbered names. Providers
-// begin with 0 or with 1, not always as they document.
+// media returns the URLs of a message's media from fields with numbered names. The first number is 0
+// or 1, and may differ from the documentation of the provider.
 func media(o object, names ...string) (urls []string) {
 	for i := range 101 {
 		for _, name := range names {
@@ -79,8 +79,8 @@ func verifyTwilio(r *Signed, secret string) error {
 			tail.WriteString(name + v)
 		}
 	}
-	for _, address := range twilioURLs(r) {
-		if sameBase64(signature, mac(sha1.New, secret, address+tail.String())) {
+	for _, url := range twilioURLs(r) {
+		if sameBase64(signature, mac(sha1.New, secret, url+tail.String())) {
 			return nil
 		}
 	}

@@ -23,7 +23,7 @@ import (
 )
 
 // parseVonage parses an inbound message of Vonage's SMS API (formerly Nexmo), as a query,
-// a form or JSON, or of its Messages API. The SMS API passes on the parts of a message
+// a form or JSON, or of its Messages API. The SMS API sends the parts of a message
 // separately, in any order.
 func parseVonage(f *form) ([]inbound.Message, error) {
 	if status := f.text("status"); status != "" && !f.has("text") && !f.has("data") {
@@ -43,13 +43,13 @@ func parseVonage(f *form) ([]inbound.Message, error) {
 		if len(captions) > 0 && !f.has("text") {
 			f.object["text"] = strings.Join(captions, "\n")
 		}
-		f.whole(&m, "text", urls)
+		f.joinedText(&m, "text", urls)
 		return f.message(m)
 	}
 	m := inbound.Message{CarrierID: f.required("messageId", maxName), UDH: f.hex("udh", maxUDH)}
 	setSentAt(&m, "message-timestamp", f.text("message-timestamp"), parseTime)
 	f.addresses(&m, "msisdn", "to")
-	// Read which part of a message this is. The reference may be any text.
+	// Read the number of the part. The reference may be any text.
 	if f.optional("concat", maxName) == "true" {
 		m.Part = &inbound.Part{Kind: inbound.NamedReference(f.required("concat-ref", maxName)), Total: f.integer("concat-total", 1, 255)}
 		m.Part.Number = f.integer("concat-part", 1, max(m.Part.Total, 1))
@@ -61,7 +61,7 @@ func parseVonage(f *form) ([]inbound.Message, error) {
 	case "unicode":
 		m.Coding, m.Text = sms.UCS2, f.plain("text")
 	default:
-		f.whole(&m, "text", nil)
+		f.joinedText(&m, "text", nil)
 	}
 	return f.message(m)
 }
@@ -114,11 +114,11 @@ func verifyVonage(r *Signed, secret string) error {
 	if t := parseTime(timestamp); !t.IsZero() {
 		timestamp = strconv.FormatInt(t.Unix(), 10)
 	}
-	return recent(timestamp, r.Now)
+	return checkAge(timestamp, r.Now)
 }
 
-// vonagePayload checks the hash of a post, which covers the body, or the parameters as a JSON
-// object in their order.
+// vonagePayload checks the hash of a post, which covers the body or the parameters as an ordered
+// JSON object.
 func vonagePayload(r *Signed, want string) error {
 	raw := sha256.Sum256(r.Body)
 	if len(r.Body) > 0 && sameHex(want, raw[:]) {
@@ -163,8 +163,8 @@ func orderedObject(text string) ([]byte, error) {
 	return bytes.Replace(b.Bytes(), []byte("{,"), []byte("{"), 1), nil
 }
 
-// vonageParameters returns the parameters of the query, the form or the JSON body; empty if they
-// are invalid.
+// vonageParameters returns the parameters of the query, the form or the JSON body, or an empty map
+// if they are invalid.
 func vonageParameters(r *Signed) map[string]string {
 	parameters := make(map[string]string)
 	if len(r.Body) > 0 && !isForm(r.ContentType) {
