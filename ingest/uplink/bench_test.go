@@ -20,17 +20,17 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// discard is an Ingester that stores nothing.
-type discard struct{}
+// discardIngester is an Ingester that stores nothing.
+type discardIngester struct{}
 
-func (discard) Ingest(_ context.Context, a []iot.Arrival) ([]iot.Outcome, error) {
+func (discardIngester) Ingest(_ context.Context, a []iot.Arrival) ([]iot.Outcome, error) {
 	return make([]iot.Outcome, len(a)), nil
 }
 
 // BenchmarkProcess parses a batch of posts.
 func BenchmarkProcess(b *testing.B) {
 	items := uplinks(b, 1000)
-	p := NewProcessor(discard{}, nil)
+	p := NewProcessor(discardIngester{}, nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := intaketest.Process(b.Context(), p, items...); err != nil {
@@ -55,35 +55,35 @@ func uplinks(tb testing.TB, n int) []intake.Item {
 	return items
 }
 
-// TestAFrameAllocatesLittle limits the allocations of a frame, most of which are the frame and
-// its strings.
-func TestAFrameAllocatesLittle(t *testing.T) {
+// TestAllocationsPerFrame limits the allocations of a frame, most of which are the frame and its
+// strings.
+func TestAllocationsPerFrame(t *testing.T) {
 	const frames, maxAllocs = 100, 54
-	items, p := uplinks(t, frames), NewProcessor(discard{}, nil)
+	items, p := uplinks(t, frames), NewProcessor(discardIngester{}, nil)
 	allocs := testing.AllocsPerRun(20, func() {
 		if _, err := intaketest.Process(t.Context(), p, items...); err != nil {
 			t.Fatal(err)
 		}
 	})
-	if per := allocs / frames; per > maxAllocs {
-		t.Errorf("%.1f allocations for a frame, want at most %d", per, maxAllocs)
+	if n := allocs / frames; n > maxAllocs {
+		t.Errorf("allocations per frame = %.1f, want at most %d", n, maxAllocs)
 	}
-	t.Logf("%.1f allocations for a frame", allocs/frames)
+	t.Logf("allocations per frame = %.1f", allocs/frames)
 }
 
 // BenchmarkSearch searches 20,000 posts for texts that no post contains, and for the frames of
 // a device with one post, the newest.
 func BenchmarkSearch(b *testing.B) {
-	const posts = 20_000
+	const postCount = 20_000
 	logger, db := slog.New(slog.DiscardHandler), recordstest.Open(b)
 	log, err := journal.Open(b.TempDir(), journal.Options{Logger: logger})
 	relaytest.NoError(b, err)
 	b.Cleanup(func() { _ = log.Close(); _ = db.Close() })
-	in, err := intake.New(event.Uplink, "n1", log, db.Statuses("n1"), NewProcessor(discard{}, logger), intake.Options{Logger: logger})
+	posts, err := intake.New(event.Uplink, "n1", log, db.Statuses("n1"), NewProcessor(discardIngester{}, logger), intake.Options{Logger: logger})
 	relaytest.NoError(b, err)
 	var pending []journal.Pending
-	for _, it := range uplinks(b, posts) {
-		p, err := log.Stage(b.Context(), it.Entry.Append(nil))
+	for _, item := range uplinks(b, postCount) {
+		p, err := log.Stage(b.Context(), item.Entry.Append(nil))
 		relaytest.NoError(b, err)
 		pending = append(pending, p)
 	}
@@ -94,19 +94,19 @@ func BenchmarkSearch(b *testing.B) {
 	for _, query := range []string{"absent", "a840416b2c000103"} {
 		b.Run(query, func(b *testing.B) {
 			for b.Loop() {
-				relaytest.NoError(b, in.Events(b.Context(), event.Filter{Query: query}, 0, func(event.Event, uint64) bool { return true }))
+				relaytest.NoError(b, posts.Events(b.Context(), event.Filter{Query: query}, 0, func(event.Event, uint64) bool { return true }))
 			}
 		})
 	}
 	b.Run("frames of a device", func(b *testing.B) {
-		inspector := NewInspector(in, iot.New(db.Devices, cachetest.Open(b).IoT(), &readings{}, catalogtest.Compile, iot.Options{}))
+		inspector := NewInspector(posts, iot.New(db.Devices, cachetest.Open(b).IoT(), &readings{}, catalogtest.Compile, iot.Options{}))
 		device := iot.Device{ID: "d1", Identifier: "24e1241300004e1f"}
 		relaytest.NoError(b, db.Devices.CreateDevice(b.Context(), 1, device, nil))
 		for b.Loop() {
 			arrivals, err := inspector.Recent(b.Context(), 1, device, 20)
 			relaytest.NoError(b, err)
 			if len(arrivals) != 1 {
-				b.Fatalf("%d frames, want 1", len(arrivals))
+				b.Fatalf("frames = %d, want 1", len(arrivals))
 			}
 		}
 	})

@@ -9,14 +9,14 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 )
 
-// maxDescribed is the largest number of frames of a post that are described individually.
+// maxDescribed is the maximum number of frames of a post that are described individually.
 const maxDescribed = 5
 
 // Describe describes a post: the kind, device and content of each frame. Only
 // uplinks become readings; the content of other events is visible only here.
-func (p *Processor) Describe(it intake.Parsed[*parsedPost]) string {
-	frames := it.Content.frames
-	if len(frames) == 0 && it.Content.err == nil {
+func (p *Processor) Describe(item intake.Parsed[*parsedPost]) string {
+	frames := item.Content.frames
+	if len(frames) == 0 && item.Content.err == nil {
 		return "no frames" // a sender's test, a command of no interest
 	}
 	var parts []string
@@ -31,10 +31,10 @@ func (p *Processor) Describe(it intake.Parsed[*parsedPost]) string {
 }
 
 // Subjects returns the identifiers of the devices of all frames.
-func (p *Processor) Subjects(it intake.Parsed[*parsedPost]) []string {
+func (p *Processor) Subjects(item intake.Parsed[*parsedPost]) []string {
 	var identifiers []string
-	for i := range it.Content.frames {
-		identifiers = append(identifiers, it.Content.frames[i].Identifier)
+	for i := range item.Content.frames {
+		identifiers = append(identifiers, item.Content.frames[i].Identifier)
 	}
 	return identifiers
 }

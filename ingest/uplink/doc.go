@@ -1,9 +1,9 @@
-// Package uplink is the HTTP surface for network servers and sensor vendors, and the
-// processor that converts their frames to readings.
+// Package uplink provides the webhooks for network servers and sensor vendors, and the processor
+// that converts frames to readings.
 //
 // A post is answered once it is in the journal and before it is decoded, except by
-// the generic webhook, whose response lists the updated sensors. Posts that cannot
-// be interpreted get a 2xx and are quarantined, because senders disable a webhook
-// that refuses. Unknown tokens, bodies that are neither JSON nor a form nor XML (422), protobuf (415) and
-// bodies over the limit (413) are refused.
+// the generic webhook, whose response lists the updated sensors. Posts with unknown content
+// are answered with a 2xx and quarantined, because senders disable a webhook that refuses posts.
+// Unknown tokens, bodies that are not JSON, a form or XML (422), protobuf (415) and bodies above
+// the limit (413) are refused.
 package uplink

@@ -19,6 +19,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
+// chirpstack returns an uplink of ChirpStack 4.
 func chirpstack(t *testing.T) string {
 	t.Helper()
 	b, err := os.ReadFile("testdata/chirpstack-v4-up.json")
@@ -30,7 +31,7 @@ func TestPostsAreAnswered(t *testing.T) {
 	f := newFlow(t)
 	f.run()
 	up := chirpstack(t)
-	big := `{"id":"x","v":"` + strings.Repeat("x", 5000) + `"}`
+	tooLarge := `{"id":"x","v":"` + strings.Repeat("x", 5000) + `"}`
 	cases := []struct {
 		name, target, token, body string
 		headers                   []string
@@ -38,21 +39,21 @@ func TestPostsAreAnswered(t *testing.T) {
 		want                      string
 	}{
 		{"a frame", "/webhooks/lorawan?decoder_id=d1", "hook-1", up, nil, 200, ""},
-		{"a frame on a path below", "/webhooks/lorawan/dataUp", "hook-1", up, nil, 200, ""},
-		{"a frame on any of the four", "/webhooks/sensor-vendor", "hook-1", up, nil, 200, ""},
-		{"a frame whose content type says nothing", "/webhooks/community", "hook-1", up, []string{"Content-Type", "text/plain"}, 200, ""},
-		{"what means nothing to us", "/webhooks/lpwan", "hook-1", `{"a":1}`, nil, 200, ""},
+		{"a path below the webhook", "/webhooks/lorawan/dataUp", "hook-1", up, nil, 200, ""},
+		{"another webhook", "/webhooks/sensor-vendor", "hook-1", up, nil, 200, ""},
+		{"a frame as text/plain", "/webhooks/community", "hook-1", up, []string{"Content-Type", "text/plain"}, 200, ""},
+		{"an unknown object", "/webhooks/lpwan", "hook-1", `{"a":1}`, nil, 200, ""},
 		{"a sender without a parser", "/webhooks/lorawan", "hook-1", `<unknown/>`, nil, 200, ""},
-		{"UbiBot's word", "/webhooks/sensor-vendor", "hook-1", `{"channel_id":"1","feeds":[]}`, nil, 200, "SUCCESS"},
-		{"no JSON", "/webhooks/lorawan", "hook-1", `{"a":`, nil, 422, `{"message":"Invalid JSON."}`},
+		{"UbiBot", "/webhooks/sensor-vendor", "hook-1", `{"channel_id":"1","feeds":[]}`, nil, 200, "SUCCESS"},
+		{"invalid JSON", "/webhooks/lorawan", "hook-1", `{"a":`, nil, 422, `{"message":"Invalid JSON."}`},
 		{"no body", "/webhooks/lorawan", "hook-1", "", nil, 422, `{"message":"Invalid JSON."}`},
-		{"no JSON for the generic webhook", "/webhooks/generic/x", "hook-1", "hello", nil, 422, `{"message":"Invalid JSON."}`},
+		{"invalid JSON for the generic webhook", "/webhooks/generic/x", "hook-1", "hello", nil, 422, `{"message":"Invalid JSON."}`},
 		{"protobuf", "/webhooks/lorawan", "hook-1", "\x0a\x02", []string{"Content-Type", "application/octet-stream"}, 415, `{"message":"Protobuf is not supported: set the integration's encoding to JSON."}`},
-		{"a body over the limit", "/webhooks/lorawan", "hook-1", big, nil, 413, `{"message":"Request Entity Too Large"}`},
+		{"a body above the limit", "/webhooks/lorawan", "hook-1", tooLarge, nil, 413, `{"message":"Request Entity Too Large"}`},
 		{"no token", "/webhooks/lorawan", "", up, nil, 401, `{"message":"Unauthenticated."}`},
 		{"an unknown token", "/webhooks/lorawan", "nobody", up, nil, 401, `{"message":"Unauthenticated."}`},
 		{"a token without the scope", "/webhooks/lorawan", "customer", up, nil, 403, `{"message":"Forbidden."}`},
-		{"a path that is no webhook", "/webhooks/other", "hook-1", up, nil, 404, `{"message":"Not found."}`},
+		{"an unknown webhook", "/webhooks/other", "hook-1", up, nil, 404, `{"message":"Not found."}`},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -61,9 +62,9 @@ func TestPostsAreAnswered(t *testing.T) {
 			relaytest.Equal(t, "the answer", body, tc.want)
 		})
 	}
-	f.settled()
+	f.waitProcessed()
 	if got := f.readings.stored(); !slices.Equal(got, []string{"24e124136b502217 temperature"}) {
-		t.Errorf("stored %q: three posts of one frame are one", got)
+		t.Errorf("readings = %q, want one for three posts of a frame", got)
 	}
 	var reasons []string
 	for _, e := range f.events(event.Quarantined) {
@@ -74,13 +75,13 @@ func TestPostsAreAnswered(t *testing.T) {
 		`n1-u6 xml: netserver: bodies of sender "xml" have no parser`,
 	}
 	if len(reasons) < 2 {
-		t.Fatalf("%d entries were quarantined, want at least 2: %q", len(reasons), reasons)
+		t.Fatalf("quarantined entries = %d, want at least 2: %q", len(reasons), reasons)
 	}
 	relaytest.Equal(t, "the first reason", reasons[0], want[0])
 	answertest.Begins(t, "the second reason", reasons[1], want[1])
 }
 
-func TestTheGenericWebhookAnswersWithTheSensorsUpdated(t *testing.T) {
+func TestTheGenericWebhookAnswersWithTheUpdatedSensors(t *testing.T) {
 	f := newFlow(t)
 	f.run()
 	status, body := f.post("/webhooks/generic/tank%207?decoder_id=d1", "hook-1", `{"temperature":21.5,"time":"2026-03-01T12:00:00Z","id":"ignored"}`)
@@ -92,12 +93,12 @@ func TestTheGenericWebhookAnswersWithTheSensorsUpdated(t *testing.T) {
 	relaytest.Equal(t, "the answer", body, want)
 	for name, tc := range map[string]struct{ target, body, identifier, want string }{
 		"an id with a plus and a slash": {"/webhooks/generic/a+b%2Fc?decoder_id=d1", `{"temperature":1}`, "a+b/c", `"value":1`},
-		"a slash as it is":              {"/webhooks/generic/site/3?decoder_id=d1", `{"temperature":1}`, "site/3", `"value":1`},
-		"a percent sign stays one":      {"/webhooks/generic/100%2525?decoder_id=d1", `{"temperature":1}`, "100%25", `"value":1`},
-		"in capitals":                   {"/WEBHOOKS/Generic/Big?decoder_id=d1", `{"temperature":1}`, "Big", `"value":1`},
+		"an unescaped slash":            {"/webhooks/generic/site/3?decoder_id=d1", `{"temperature":1}`, "site/3", `"value":1`},
+		"an escaped percent sign":       {"/webhooks/generic/100%2525?decoder_id=d1", `{"temperature":1}`, "100%25", `"value":1`},
+		"a path in capitals":            {"/WEBHOOKS/Generic/Big?decoder_id=d1", `{"temperature":1}`, "Big", `"value":1`},
 		"the id in the body":            {"/webhooks/generic?decoder_id=d1", `{"temperature":1,"id":"in body"}`, "in body", `"value":1`},
 		"a list of two devices":         {"/webhooks/generic?decoder_id=d1", `[{"temperature":1,"id":"one"},{"temperature":2,"id":"two"}]`, "two", `"value":2`},
-		"a text, with signs as they are": {"/webhooks/generic/text?decoder_id=d1", `{"T&<>":"a&b"}`, "text",
+		"a text with special characters": {"/webhooks/generic/text?decoder_id=d1", `{"T&<>":"a&b"}`, "text",
 			`"key":"T&<>","name":"Temperature","value":null,"text":"a&b"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +117,7 @@ func TestTheGenericWebhookSaysWhyNoSensorIsUpdated(t *testing.T) {
 	f.run()
 	const form = "application/x-www-form-urlencoded"
 	for name, tc := range map[string]struct{ target, contentType, body, note string }{
-		"no key that is mapped":         {"/new?decoder_id=d1", "", `{"x":1,"w":2}`, "no sensor is mapped to any key of the frame: w, x"},
+		"no mapped key":                 {"/new?decoder_id=d1", "", `{"x":1,"w":2}`, "no sensor is mapped to any key of the frame: w, x"},
 		"no device":                     {"?decoder_id=d1", "", `{"temperature":1}`, "generic: deviceId: is missing, and so are device_id, deviceEUI, devEUI, id and a device in the address"},
 		"an item that is not an object": {"?decoder_id=d1", "", `[1]`, "generic: 0: must be an object of values"},
 		"an unknown decoder":            {"/other?decoder_id=d9", "", `{"temperature":1}`, "decoder d9 is not known"},
@@ -133,9 +134,9 @@ func TestTheGenericWebhookSaysWhyNoSensorIsUpdated(t *testing.T) {
 				Notes []string
 			}
 			relaytest.NoError(t, json.Unmarshal([]byte(body), &got))
-			relaytest.Equal(t, "the sensors updated", got.Data, []any{})
+			relaytest.Equal(t, "the updated sensors", got.Data, []any{})
 			if !slices.Contains(got.Notes, tc.note) {
-				t.Errorf("the notes are %q, want %q", got.Notes, tc.note)
+				t.Errorf("notes = %q, want %q", got.Notes, tc.note)
 			}
 		})
 	}
@@ -148,20 +149,20 @@ func TestNotesStandInTheAnswerAndInTheEvent(t *testing.T) {
 		name, target, body string
 		notes              []string
 	}{
-		{"a time of another form", "/webhooks/generic/shed?decoder_id=d1", `{"temperature":1,"time":"26/11/2026 12:00"}`,
+		{"an invalid time", "/webhooks/generic/shed?decoder_id=d1", `{"temperature":1,"time":"26/11/2026 12:00"}`,
 			[]string{`time: is neither ISO 8601 nor seconds or milliseconds since 1970: "26/11/2026 12:00"; the time of receipt is used`}},
 		{"a number in a text", "/webhooks/generic/shed?decoder_id=d1", `{"temperature":"-1.6"}`, []string{`temperature: the text "-1.6" is stored as the number -1.6`}},
-		{"a parameter that does not exist", "/webhooks/generic/shed?decoder_id=d1&n=1", `{"temperature":1}`,
+		{"an unknown parameter", "/webhooks/generic/shed?decoder_id=d1&n=1", `{"temperature":1}`,
 			[]string{`the URL's parameter "n" is unknown and is ignored; valid are decoder_id, event and, at the generic webhook, deviceId`}},
-		{"nothing to note", "/webhooks/generic/shed?decoder_id=d1", `{"temperature":1}`, nil},
+		{"no notes", "/webhooks/generic/shed?decoder_id=d1", `{"temperature":1}`, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, body := f.post(tc.target, "hook-1", tc.body)
 			var answer iot.Updated
 			relaytest.NoError(t, json.Unmarshal([]byte(body), &answer))
-			relaytest.Equal(t, "the number of sensors updated", len(answer.Sensors), 1)
+			relaytest.Equal(t, "the number of updated sensors", len(answer.Sensors), 1)
 			relaytest.Equal(t, "the notes of the answer", []string(answer.Notes), tc.notes)
-			f.settled()
+			f.waitProcessed()
 			relaytest.Equal(t, "the notes of the event", []string(f.lastEvent().Notes), tc.notes)
 		})
 	}
@@ -180,10 +181,10 @@ func TestNothingIsDoneWithoutAReadingOrANote(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f.post(tc.target, "hook-1", tc.body)
-			f.settled()
+			f.waitProcessed()
 			got := f.lastEvent()
 			if !slices.Contains(got.Notes, tc.note) {
-				t.Errorf("event %s has the notes %q, want %q", got.ID, got.Notes, tc.note)
+				t.Errorf("notes of event %s = %q, want %q", got.ID, got.Notes, tc.note)
 			}
 		})
 	}
@@ -204,18 +205,18 @@ func TestPostsAreAcceptedWhileTheDatabaseIsDown(t *testing.T) {
 	relaytest.Equal(t, "the status of the generic webhook", status, 200)
 	relaytest.Equal(t, "the answer of the generic webhook", body, `{"data":[]}`)
 	if status, _ := f.post("/webhooks/lorawan", "hook-2", `{}`); status != 503 {
-		t.Errorf("a token that is not known: %d", status)
+		t.Errorf("status for an unknown token = %d, want 503", status)
 	}
 	server.Start()
-	redistest.Await(t, "the pool has a connection again", func(ctx context.Context) bool {
+	redistest.Await(t, "the database answers", func(ctx context.Context) bool {
 		_, err := f.db.Devices.SensorTypes(ctx)
 		return err == nil
 	})
-	f.settled()
+	f.waitProcessed()
 	if got := f.readings.stored(); len(got) != 7 {
-		t.Errorf("stored %q", got)
+		t.Errorf("readings = %q", got)
 	}
-	relaytest.Equal(t, "the events that are quarantined", len(f.events(event.Quarantined)), 0)
+	relaytest.Equal(t, "the number of quarantined events", len(f.events(event.Quarantined)), 0)
 }
 
 func TestPostsAreAnswered503WhileTheJournalIsClosed(t *testing.T) {
@@ -232,26 +233,26 @@ func TestTheReadableElementsOfAListAreStored(t *testing.T) {
 	f := newFlow(t)
 	f.run()
 	f.post("/webhooks/generic?decoder_id=d1", "hook-1", `[{"temperature":1,"id":"one"},7,{"temperature":2}, {"temperature":3,"id":"three"}]`)
-	f.settled()
+	f.waitProcessed()
 	if got := f.readings.stored(); !slices.Equal(got, []string{"one temperature", "three temperature"}) {
-		t.Errorf("stored %q", got)
+		t.Errorf("readings = %q", got)
 	}
 	got := f.events(event.Quarantined)
 	if len(got) != 1 {
-		t.Fatalf("%d events are quarantined, want 1", len(got))
+		t.Fatalf("quarantined events = %d, want 1", len(got))
 	}
 	answertest.Contains(t, "the reason", got[0].Reason, "1: must be an object of values")
 }
 
 // Fiber reuses the memory of a request: accepted entries must not change when other requests
 // follow.
-func TestRequestsDoNotMix(t *testing.T) {
+func TestEntriesOfConcurrentRequestsDoNotMix(t *testing.T) {
 	f := newFlow(t)
-	const each = 40
+	const postsPerSender = 40
 	var wg sync.WaitGroup
 	for n := range 4 {
 		wg.Go(func() {
-			for i := range each {
+			for i := range postsPerSender {
 				name := fmt.Sprintf("dev-%d-%d", n, i)
 				f.post("/webhooks/generic/"+name+"?decoder_id=d1&n="+name, "hook-"+fmt.Sprint(1+n%2), fmt.Sprintf(`{"temperature":%d,"name":%q}`, i, name))
 			}
@@ -259,28 +260,28 @@ func TestRequestsDoNotMix(t *testing.T) {
 	}
 	f.run()
 	wg.Wait()
-	f.settled()
-	all := append(f.events(event.Done), f.events(event.Quarantined)...)
-	if len(all) != 4*each {
-		t.Fatalf("%d events", len(all))
+	f.waitProcessed()
+	events := append(f.events(event.Done), f.events(event.Quarantined)...)
+	if len(events) != 4*postsPerSender {
+		t.Fatalf("events = %d, want %d", len(events), 4*postsPerSender)
 	}
-	for _, e := range all {
+	for _, e := range events {
 		var n, i int
-		at := strings.Index(string(e.Raw), `"dev-`)
-		_, err := fmt.Sscanf(string(e.Raw)[at:], `"dev-%d-%d"`, &n, &i)
+		offset := strings.Index(string(e.Raw), `"dev-`)
+		_, err := fmt.Sscanf(string(e.Raw)[offset:], `"dev-%d-%d"`, &n, &i)
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, "the account of "+e.ID, int(e.Account), 1+n%2)
 		relaytest.Equal(t, "the state of "+e.ID, e.State, event.Done)
 	}
-	if got := f.readings.stored(); len(slices.Compact(got)) != 4*each {
-		t.Errorf("%d readings", len(got))
+	if got := f.readings.stored(); len(slices.Compact(got)) != 4*postsPerSender {
+		t.Errorf("readings = %d, want %d", len(got), 4*postsPerSender)
 	}
 }
 
-func TestHEADPostsNothing(t *testing.T) {
+func TestHEADIsRefused(t *testing.T) {
 	f := newFlow(t)
 	f.run()
-	status, _, header := f.ask("HEAD", "/webhooks/lpwan?device=4D2C1A&data=00ff&time=1700000000&seqNumber=1", "hook-1", "")
+	status, _, header := f.call("HEAD", "/webhooks/lpwan?device=4D2C1A&data=00ff&time=1700000000&seqNumber=1", "hook-1", "")
 	relaytest.Equal(t, "the status", status, 405)
 	relaytest.Equal(t, "the methods", header.Get("Allow"), "GET, POST, PUT")
 	relaytest.Equal(t, "the number of entries in the journal", f.log.Stats().Last, 0)

@@ -25,7 +25,7 @@ type Types interface {
 
 // Options configures a Surface; the zero value works.
 type Options struct {
-	BodyLimit int // bytes, also of an inflated body; 0 means 1 MiB
+	BodyLimit int // maximum size of a decompressed body, in bytes; 0 means 1 MiB
 	// AnswerTimeout is the time for which the generic webhook waits for the updated sensors
 	// before it answers with an empty list; 0 means 3 s.
 	AnswerTimeout time.Duration
@@ -33,7 +33,7 @@ type Options struct {
 	Now           func() time.Time // for signatures; nil means time.Now
 }
 
-// New returns the surface over the intake of uplinks with the processor p.
+// New returns a surface that writes posts to the intake with the processor p.
 func New(posts *intake.Intake, p *Processor, types Types, o Options) *Surface {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -44,8 +44,8 @@ func New(posts *intake.Intake, p *Processor, types Types, o Options) *Surface {
 	}
 }
 
-// acceptPost handles a post of the webhooks that are answered once the post, which may
-// hold several frames, is in the journal.
+// acceptPost handles posts of the webhooks other than generic. It answers once the post, which may
+// have several frames, is in the journal.
 func (s *Surface) acceptPost(c *fiber.Ctx) error {
 	r, err := s.readRequest(c)
 	if err != nil {
@@ -62,9 +62,9 @@ func (s *Surface) acceptRequest(c *fiber.Ctx, r *request) error {
 	return reply(c, r)
 }
 
-// generic handles a post and answers with the sensors it updated and the notes about it,
-// or with no sensors if it was only journalled. Senders that treat a body as a command or
-// expect a fixed text get their own reply.
+// generic handles a post of the generic webhook. It answers with the updated sensors and the notes,
+// or without sensors if the post was only journalled. Senders that treat a body as a command or
+// expect a fixed text receive their own reply.
 func (s *Surface) generic(c *fiber.Ctx) error {
 	r, err := s.readRequest(c)
 	if err != nil {
@@ -124,8 +124,8 @@ func (s *Surface) readRequest(c *fiber.Ctx) (request, error) {
 	r.entry.Source = string(r.sender)
 	switch {
 	case errors.Is(err, netserver.ErrProtobuf):
-		// Journal the body all the same, so that the operator can find the reason: the
-		// sender's log is usually not accessible.
+		// Journal the body anyway, so that the operator can find the reason without the
+		// sender's log.
 		r.entry.Source = "protobuf"
 		if _, err := s.intake.Accept(c.UserContext(), &r.entry); err != nil {
 			s.logger.WarnContext(c.UserContext(), "protobuf refused", "account", r.entry.Account, "path", c.Route().Path, "error", err)
@@ -142,21 +142,21 @@ func (s *Surface) readRequest(c *fiber.Ctx) (request, error) {
 // postOf extracts the parts of a request that identify its sender.
 func (s *Surface) postOf(c *fiber.Ctx, query string) (netserver.Post, error) {
 	body, err := httpd.Body(c, s.bodyLimit)
-	q, _ := url.ParseQuery(query) // without the malformed parameters
+	q, _ := url.ParseQuery(query) // without malformed parameters
 	return netserver.Post{
 		Path: webhookName(c.Path()), DeviceID: deviceOf(c.Path(), q), ContentType: c.Get(fiber.HeaderContentType),
 		Query: q, Body: body,
 	}, err
 }
 
-// webhookName returns the webhook's name within a path: lorawan, community, …
+// webhookName returns the name of the webhook in a path: lorawan, community, …
 func webhookName(path string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(strings.ToLower(path), "/webhooks/"), "/")
 	return name
 }
 
-// deviceOf returns the device, not normalized, in a URL of the generic webhook: in its path,
-// or else in the query parameter deviceId.
+// deviceOf returns the unnormalized device in a URL of the generic webhook, from the path or the
+// query parameter deviceId.
 func deviceOf(path string, query url.Values) string {
 	const prefix = "/webhooks/generic/"
 	if len(path) > len(prefix) && strings.EqualFold(path[:len(prefix)], prefix) {

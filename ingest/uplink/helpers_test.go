@@ -43,17 +43,17 @@ func (r *readings) stored() (points []string) {
 	return points
 }
 
-// flow runs posts from the request to the readings.
+// flow processes posts from the request to the readings.
 type flow struct {
 	t        *testing.T
 	app      *fiber.App
 	surface  *Surface
-	in       *intake.Intake
+	intake   *intake.Intake
 	log      *journal.Log
 	db       *recordstest.Records
 	cache    iot.Cache
 	readings *readings
-	run      func()
+	run      func() // starts processing
 }
 
 func newFlow(t *testing.T) *flow {
@@ -61,24 +61,24 @@ func newFlow(t *testing.T) *flow {
 	return newFlowOn(t, recordstest.Open(t))
 }
 
-// newFlowOn returns a flow that uses a database.
+// newFlowOn returns a flow on a database.
 func newFlowOn(t *testing.T, db *recordstest.Records) *flow {
 	t.Helper()
 	f := &flow{t: t, db: db, cache: cachetest.Open(t).IoT(), readings: &readings{}}
 	var err error
-	f.records()
+	f.createRecords()
 	service := iot.New(f.db.Devices, f.cache, f.readings, catalogtest.Compile, iot.Options{})
-	quiet := slog.New(slog.DiscardHandler)
-	p := NewProcessor(service, quiet)
-	f.log, err = journal.Open(t.TempDir(), journal.Options{Logger: quiet})
+	discardLogger := slog.New(slog.DiscardHandler)
+	p := NewProcessor(service, discardLogger)
+	f.log, err = journal.Open(t.TempDir(), journal.Options{Logger: discardLogger})
 	relaytest.NoError(t, err)
-	f.in, err = intake.New(event.Uplink, "n1", f.log, f.db.Statuses("n1"), p, intake.Options{Logger: quiet, Linger: -1})
+	f.intake, err = intake.New(event.Uplink, "n1", f.log, f.db.Statuses("n1"), p, intake.Options{Logger: discardLogger, Linger: -1})
 	relaytest.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	f.run = sync.OnceFunc(func() {
 		wg.Go(func() {
-			if err := f.in.Run(ctx); err != nil {
+			if err := f.intake.Run(ctx); err != nil {
 				t.Error(err)
 			}
 		})
@@ -89,14 +89,15 @@ func newFlowOn(t *testing.T, db *recordstest.Records) *flow {
 		_ = f.log.Close()
 		_ = f.db.Close()
 	})
-	f.app = httpd.New(httpd.Options{Logger: quiet})
-	f.surface = New(f.in, p, f.db.Devices, Options{Logger: quiet, BodyLimit: 4000, Now: signedAt})
+	f.app = httpd.New(httpd.Options{Logger: discardLogger})
+	f.surface = New(f.intake, p, f.db.Devices, Options{Logger: discardLogger, BodyLimit: 4000, Now: signedAt})
 	f.surface.Mount(f.app, httpd.NewAuth(httpd.AuthDeps{Tokens: f.db.Accounts, Now: time.Now}))
 	f.app.Use(httpd.NotFound)
 	return f
 }
 
-func (f *flow) records() {
+// createRecords creates sensor types, decoders and tokens of the accounts 1 and 2.
+func (f *flow) createRecords() {
 	f.t.Helper()
 	ctx, s := f.t.Context(), f.db.Devices
 	relaytest.NoError(f.t, s.PutSensorType(ctx, iot.SensorType{ID: "temperature", Name: "Temperature", MetricUnits: "°C", ImperialUnits: "°F"}))
@@ -117,12 +118,12 @@ func (f *flow) records() {
 // post sends a post and returns the status and the body of the response.
 func (f *flow) post(target, token, body string, headers ...string) (int, string) {
 	f.t.Helper()
-	status, got, _ := f.ask(http.MethodPost, target, token, body, headers...)
+	status, got, _ := f.call(http.MethodPost, target, token, body, headers...)
 	return status, got
 }
 
-// ask sends a request, without a token if that is empty.
-func (f *flow) ask(method, target, token, body string, headers ...string) (int, string, http.Header) {
+// call sends a request, with a token unless it is empty.
+func (f *flow) call(method, target, token, body string, headers ...string) (int, string, http.Header) {
 	f.t.Helper()
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	if token != "" {
@@ -140,25 +141,26 @@ func (f *flow) ask(method, target, token, body string, headers ...string) (int, 
 	return resp.StatusCode, string(b), resp.Header
 }
 
-func (f *flow) settled() {
+// waitProcessed waits until all accepted entries are processed.
+func (f *flow) waitProcessed() {
 	f.t.Helper()
-	redistest.Await(f.t, "all is processed", func(context.Context) bool { return f.in.Status().Lag == 0 })
+	redistest.Await(f.t, "all entries are processed", func(context.Context) bool { return f.intake.Status().Lag == 0 })
 }
 
 // lastEvent returns the newest event.
-func (f *flow) lastEvent() (last event.Event) {
+func (f *flow) lastEvent() (newest event.Event) {
 	f.t.Helper()
-	relaytest.NoError(f.t, f.in.Events(f.t.Context(), event.Filter{}, 0, func(e event.Event, _ uint64) bool {
-		last = e
+	relaytest.NoError(f.t, f.intake.Events(f.t.Context(), event.Filter{}, 0, func(e event.Event, _ uint64) bool {
+		newest = e
 		return false
 	}))
-	return last
+	return newest
 }
 
 // events returns the events in a state, oldest first.
 func (f *flow) events(s event.State) (events []event.Event) {
 	f.t.Helper()
-	relaytest.NoError(f.t, f.in.Events(f.t.Context(), event.Filter{State: s}, 0, func(e event.Event, _ uint64) bool {
+	relaytest.NoError(f.t, f.intake.Events(f.t.Context(), event.Filter{State: s}, 0, func(e event.Event, _ uint64) bool {
 		events = append(events, e)
 		return true
 	}))

@@ -14,16 +14,16 @@ import (
 	"github.com/penstock/penstock/relay/replay"
 )
 
-// Inspector examines journalled posts without storing anything: it previews replays and
-// lists the recent frames of a device.
+// Inspector examines journalled posts and stores nothing: it previews replays and lists recent
+// frames of a device.
 type Inspector struct {
 	intake *intake.Intake
 	iot    *iot.Service
 }
 
-// NewInspector returns an inspector over the intake of uplinks.
-func NewInspector(in *intake.Intake, s *iot.Service) *Inspector {
-	return &Inspector{intake: in, iot: s}
+// NewInspector returns an inspector of the posts of an intake.
+func NewInspector(posts *intake.Intake, s *iot.Service) *Inspector {
+	return &Inspector{intake: posts, iot: s}
 }
 
 // Preview previews posts in order of arrival. Not safe for concurrent use.
@@ -36,7 +36,7 @@ func (i *Inspector) NewPreview() *Preview { return &Preview{i.iot.NewPreview()} 
 func (p *Preview) Posts(ctx context.Context, items []intake.Item) ([]replay.PreviewedPost, error) {
 	posts := make([]intake.Parsed[*parsedPost], len(items))
 	for i := range items {
-		posts[i] = intake.Parsed[*parsedPost]{Item: &items[i], Content: readPost(&items[i].Entry, "")} // as a replay does
+		posts[i] = intake.Parsed[*parsedPost]{Item: &items[i], Content: readPost(&items[i].Entry, "")} // like a replay
 	}
 	arrivals, origins, results := arrivalsOf(posts)
 	previews, err := p.frames.Frames(ctx, arrivals)
@@ -58,8 +58,8 @@ func (p *Preview) Posts(ctx context.Context, items []intake.Item) ([]replay.Prev
 	return previewed, nil
 }
 
-// Preview computes the changes that replaying the posts selected by a filter would
-// make. It implements replay.Posts.
+// Preview calls fn with the expected results of replaying the posts that a filter selects. It
+// implements replay.Posts.
 func (i *Inspector) Preview(ctx context.Context, f event.Filter, until time.Time, limit int, stop func() bool, fn func(*event.Event, *replay.PreviewedPost)) (int, time.Time, error) {
 	preview := i.NewPreview()
 	count, reached, err := i.intake.Batches(ctx, f, until, limit, func(sel intake.Selection) error {
@@ -78,27 +78,26 @@ func (i *Inspector) Preview(ctx context.Context, f event.Filter, until time.Time
 	return count, reached.Time, err
 }
 
-// Frames returns the frames of a journalled post with the results that processing the post now
-// would have.
-func (i *Inspector) Frames(ctx context.Context, it *intake.Item) ([]iot.PreviewedFrame, error) {
-	previews, err := i.NewPreview().Posts(ctx, []intake.Item{*it})
+// Frames returns the frames of a journalled post with the expected results of processing it now.
+func (i *Inspector) Frames(ctx context.Context, item *intake.Item) ([]iot.PreviewedFrame, error) {
+	previews, err := i.NewPreview().Posts(ctx, []intake.Item{*item})
 	if err != nil {
 		return nil, err
 	}
 	return previews[0].Frames, nil
 }
 
-// The limits of a search for frames of a device: the number of posts, and its duration.
+// The limits of a search for frames of a device: the number of posts and the duration.
 const (
 	maxScanned  = 20_000
 	maxScanTime = 5 * time.Second
 )
 
-// Recent returns the last uplinks of a device, newest first: from the journal of this
-// gateway, and if the journal has fewer than limit, from the logged raw frames of the device.
+// Recent returns the last uplinks of a device, newest first, from the journal of this gateway. If
+// the journal has fewer than limit, Recent adds logged raw frames of the device.
 func (i *Inspector) Recent(ctx context.Context, acct relay.AccountID, d iot.Device, limit int) ([]iot.Arrival, error) {
-	// 1. Search the posts that contain the stored form of the identifier. If there are none, the
-	// network server may write another form, so every post is parsed.
+	// 1. Search posts that contain the stored form of the identifier. If there are none, the network
+	// server may use another form, so parse all posts.
 	arrivals, err := i.search(ctx, event.Filter{Account: acct, Device: d.Identifier}, d.Identifier, limit)
 	if err == nil && len(arrivals) == 0 {
 		arrivals, err = i.search(ctx, event.Filter{Account: acct}, d.Identifier, limit)
@@ -127,13 +126,13 @@ func (i *Inspector) Recent(ctx context.Context, acct relay.AccountID, d iot.Devi
 func (i *Inspector) search(ctx context.Context, f event.Filter, identifier string, limit int) ([]iot.Arrival, error) {
 	var arrivals []iot.Arrival
 	search := intake.Search{Filter: f, Until: time.Now().Add(maxScanTime), MaxExamined: maxScanned}
-	_, err := i.intake.Search(ctx, search, func(_ event.Event, it *intake.Item) bool {
-		frames := readPost(&it.Entry, "").frames
+	_, err := i.intake.Search(ctx, search, func(_ event.Event, item *intake.Item) bool {
+		frames := readPost(&item.Entry, "").frames
 		for n, f := range slices.Backward(frames) {
 			if id, _ := iot.NormalizeIdentifier(f.Identifier); id != identifier || f.Kind != decoders.Uplink {
 				continue
 			}
-			a := arrival(it, f, n, len(frames))
+			a := arrival(item, f, n, len(frames))
 			if !slices.ContainsFunc(arrivals, func(known iot.Arrival) bool { return a.Repeats(&known) }) {
 				arrivals = append(arrivals, a)
 			}

@@ -9,9 +9,9 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Several batches are processed at the same time. An acknowledgement directly after the first
-// frame of a device finds the device, and of two posts of one frame the first is stored.
-func TestAnAcknowledgementFindsTheDeviceOfTheFrameBefore(t *testing.T) {
+// Several batches are processed concurrently. An acknowledgement directly after the first frame of a
+// device must find the device, and the first of two posts of a frame is stored.
+func TestAnAcknowledgementFindsTheDeviceOfThePreviousFrame(t *testing.T) {
 	const devices = 150
 	f := newFlow(t)
 	up := func(i int, value float64) string {
@@ -27,26 +27,26 @@ func TestAnAcknowledgementFindsTheDeviceOfTheFrameBefore(t *testing.T) {
 			{Query: "event=up&decoder_id=d1", Body: []byte(up(i, 2))},
 		} {
 			e.Account, e.Source, e.Path = 1, "chirpstack-v4", "/webhooks/lorawan"
-			_, err := f.in.Accept(t.Context(), &e)
+			_, err := f.intake.Accept(t.Context(), &e)
 			relaytest.NoError(t, err)
 		}
 		if i == 0 {
 			f.run()
 		}
 	}
-	f.settled()
+	f.waitProcessed()
 	for _, e := range f.events(event.Quarantined) {
-		t.Errorf("%s: %s", e.ID, e.Reason)
+		t.Errorf("%s is quarantined: %s", e.ID, e.Reason)
 	}
-	seen := make(map[string]bool)
+	isStored := make(map[string]bool)
 	for _, p := range f.readings.Points() {
 		relaytest.Equal(t, "the value of "+p.Identifier, p.Value, 1)
-		if seen[p.Identifier] {
+		if isStored[p.Identifier] {
 			t.Errorf("%s was stored twice", p.Identifier)
 		}
-		seen[p.Identifier] = true
+		isStored[p.Identifier] = true
 	}
-	if len(seen) != devices {
-		t.Errorf("%d devices have readings", len(seen))
+	if len(isStored) != devices {
+		t.Errorf("devices with readings = %d, want %d", len(isStored), devices)
 	}
 }

@@ -41,11 +41,11 @@ func NewProcessor(i Ingester, logger *slog.Logger) *Processor {
 type parsedPost struct {
 	decoderID string
 	frames    []decoders.Frame
-	notes     decoders.Notes // about the post itself
+	notes     decoders.Notes // on the post itself
 	err       error          // of the post or a part of it
 }
 
-// readPost reads a journalled post. An empty sender is detected from the body.
+// readPost parses a journalled post. If sender is empty, readPost detects it from the body.
 func readPost(e *intake.Entry, sender netserver.Sender) *parsedPost {
 	if e.Source == string(netserver.Submission) {
 		frames, err := submitted(e)
@@ -65,12 +65,12 @@ func readPost(e *intake.Entry, sender netserver.Sender) *parsedPost {
 
 // Parse reads the frames of a post. Each frame with a DedupID has a key, so that two posts of the
 // same frame are processed in order. Process quarantines posts with an invalid part.
-func (p *Processor) Parse(it *intake.Item) (content *parsedPost, keys []uint64, err error) {
-	sender := netserver.Sender(it.Entry.Source)
-	if it.NoDefer {
+func (p *Processor) Parse(item *intake.Item) (content *parsedPost, keys []uint64, err error) {
+	sender := netserver.Sender(item.Entry.Source)
+	if item.NoDefer {
 		sender = "" // the entry is processed again, and this version may detect another sender
 	}
-	content = readPost(&it.Entry, sender)
+	content = readPost(&item.Entry, sender)
 	for i := range content.frames {
 		f := &content.frames[i]
 		if f.DedupID == "" {
@@ -102,7 +102,7 @@ func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[*parsedPo
 	}
 	for i := range posts {
 		if name := posts[i].Entry.Waiter; name != "" { // a request waits for the result
-			// The reasons of a quarantine and the repetitions come first.
+			// Reasons for a quarantine and duplicates come first.
 			r, notes := &results[i], decoders.Notes(nil)
 			notes.Add(r.reasons...)
 			notes.Add(r.repeated...)
@@ -122,23 +122,23 @@ func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[*parsedPo
 func arrivalsOf(posts []intake.Parsed[*parsedPost]) (arrivals []iot.Arrival, origins []int, results []postResult) {
 	arrivals, origins = make([]iot.Arrival, 0, len(posts)), make([]int, 0, len(posts))
 	results = make([]postResult, len(posts))
-	for i, it := range posts {
-		results[i].notes = it.Content.notes
-		if it.Content.err != nil {
-			results[i].add("", it.Content.err.Error())
+	for i, item := range posts {
+		results[i].notes = item.Content.notes
+		if item.Content.err != nil {
+			results[i].add("", item.Content.err.Error())
 		}
-		for n := range it.Content.frames {
-			a := arrival(it.Item, it.Content.frames[n], n, len(it.Content.frames))
-			a.DecoderID, a.NoDefer, a.NoRules = it.Content.decoderID, it.NoDefer, it.NoRules
-			a.WaitForEarlier = it.WaitForEarlier
+		for n := range item.Content.frames {
+			a := arrival(item.Item, item.Content.frames[n], n, len(item.Content.frames))
+			a.DecoderID, a.NoDefer, a.NoRules = item.Content.decoderID, item.NoDefer, item.NoRules
+			a.WaitForEarlier = item.WaitForEarlier
 			arrivals, origins = append(arrivals, a), append(origins, i)
 		}
 	}
 	return arrivals, origins, results
 }
 
-// logNotes logs the notes of frames that were stored: once per batch, with the first
-// note as an example, so that a device with a wrong clock does not fill the disk.
+// logNotes logs the number of stored frames with notes once per batch, with the first note as an
+// example, so that a device with a wrong clock does not fill the disk.
 func (p *Processor) logNotes(arrivals []iot.Arrival, outcomes []iot.Outcome) {
 	count, example := 0, -1
 	for n, outcome := range outcomes {
@@ -154,13 +154,13 @@ func (p *Processor) logNotes(arrivals []iot.Arrival, outcomes []iot.Outcome) {
 	}
 }
 
-// arrival returns the n-th frame of a post as an arrival. Frames of one post get
-// distinct record ids and are received a nanosecond apart, so that frames without a
-// time do not overwrite each other, and a replay assigns the same times.
-func arrival(it *intake.Item, f decoders.Frame, n, count int) iot.Arrival {
-	a := iot.Arrival{Account: it.Entry.Account, ReceivedAt: it.Entry.ReceivedAt, Frame: f, Trace: it.Trace}
-	if a.Record = RecordOf(it, n, count); count > 1 {
-		a.Post = it.ID
+// arrival returns the n-th frame of a post as an arrival. The frames of a post have different record
+// ids and times of receipt a nanosecond apart, so that frames without a time do not overwrite each
+// other. A replay assigns the same times.
+func arrival(item *intake.Item, f decoders.Frame, n, count int) iot.Arrival {
+	a := iot.Arrival{Account: item.Entry.Account, ReceivedAt: item.Entry.ReceivedAt, Frame: f, Trace: item.Trace}
+	if a.Record = RecordOf(item, n, count); count > 1 {
+		a.Post = item.ID
 		a.ReceivedAt = a.ReceivedAt.Add(time.Duration(n))
 	}
 	return a
@@ -168,11 +168,11 @@ func arrival(it *intake.Item, f decoders.Frame, n, count int) iot.Arrival {
 
 // RecordOf returns the record id of the n-th frame of a post: the id of the event if the post has
 // one frame, and otherwise the id with the frame's index.
-func RecordOf(it *intake.Item, n, count int) string {
+func RecordOf(item *intake.Item, n, count int) string {
 	if count > 1 {
-		return it.ID + "." + strconv.Itoa(n)
+		return item.ID + "." + strconv.Itoa(n)
 	}
-	return it.ID
+	return item.ID
 }
 
 // postResult collects the outcomes of the frames of a post.
@@ -181,7 +181,7 @@ type postResult struct {
 	reasons     []string
 	notes       decoders.Notes
 	provisional bool
-	repeated    []string // notes that name the events its frames repeat
+	repeated    []string // notes on duplicate frames, with the ids of earlier events
 	deferred    bool
 }
 
@@ -204,8 +204,7 @@ func (r *postResult) outcome(device string, outcome iot.Outcome) {
 	}
 }
 
-// addDuplicate notes that a frame was dropped as a duplicate of an earlier event.
-// Supplements of a frame are not duplicates.
+// addDuplicate adds a note if a frame is a duplicate. Supplements of a frame are not duplicates.
 func (r *postResult) addDuplicate(a *iot.Arrival, outcome iot.Outcome) {
 	if !outcome.Duplicate || a.Frame.Supplement {
 		return
@@ -227,26 +226,26 @@ func eventOf(record string) string {
 // deferredReason is the reason of a pending event whose frames were deferred.
 const deferredReason = "waits for its turn: the account's codecs exceed their share of time, or a limit"
 
-// statuses returns the statuses of posts: pending with a deferred frame, quarantined with an
-// error, and done with notes or with the events that the post repeats.
+// statuses returns the statuses of posts: pending if a frame is deferred, quarantined after an error,
+// and done with notes or with the events of which the post is a duplicate.
 func (p *Processor) statuses(posts []intake.Parsed[*parsedPost], results []postResult) []event.Status {
 	var statuses []event.Status
 	for i, r := range results {
-		it := posts[i]
+		item := posts[i]
 		if r.deferred {
-			statuses = append(statuses, it.Status(event.Pending, deferredReason))
+			statuses = append(statuses, item.Status(event.Pending, deferredReason))
 			continue
 		}
 		if len(r.reasons)+len(r.repeated)+len(r.notes) == 0 {
 			continue
 		}
-		status := it.Status(event.Quarantined, intake.ClipReason(strings.Join(r.reasons, "; ")))
+		status := item.Status(event.Quarantined, intake.ClipReason(strings.Join(r.reasons, "; ")))
 		status.Device, status.Provisional, status.Notes = intake.ClipReason(r.device), r.provisional, r.notes
 		if len(r.reasons) == 0 {
 			status.State = event.Done
 		}
 		if len(r.repeated) > 0 {
-			status.Outcome = intake.ClipReason(strings.Join(r.repeated, "; ") + "; " + p.Describe(it))
+			status.Outcome = intake.ClipReason(strings.Join(r.repeated, "; ") + "; " + p.Describe(item))
 		}
 		statuses = append(statuses, status)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Surface serves the webhooks.
+// Surface provides the webhooks.
 type Surface struct {
 	intake        *intake.Intake
 	waiters       *waiters
@@ -37,12 +37,12 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 		Source: func(c *fiber.Ctx) string { return sourceIn(c.Path()) }, Verify: s.verify, Logger: s.logger,
 	}))
 	hooks.Post("/generic", s.generic)
-	hooks.Post("/generic/*", s.generic) // :deviceId, which may hold a slash
+	hooks.Post("/generic/*", s.generic) // a device id, which may contain a slash
 	for _, name := range vendorWebhooks() {
 		for _, path := range []string{"/" + name, "/" + name + "/*"} {
 			hooks.Post(path, s.acceptPost)
 			hooks.Put(path, s.acceptPost)
-			hooks.Head(path, refuseHead) // fiber would serve it as a GET
+			hooks.Head(path, refuseHead) // fiber would handle HEAD as a GET
 			hooks.Get(path, s.acceptPost)
 		}
 	}
@@ -55,9 +55,9 @@ func refuseHead(c *fiber.Ctx) error {
 	return nil
 }
 
-// needsOwnReply reports whether a sender cannot handle the usual response body. Helium and
-// Everynet treat it as a downlink, and Sigfox does if it requests one. UbiBot repeats a post
-// until the body is "SUCCESS".
+// needsOwnReply reports whether a sender cannot handle the default response body. Helium, Everynet
+// and Sigfox requests for a downlink treat a body as a downlink. UbiBot repeats a post until the
+// body is "SUCCESS".
 func needsOwnReply(r *request) bool {
 	switch r.sender {
 	case netserver.Helium, netserver.Everynet, netserver.UbiBot:
@@ -83,8 +83,7 @@ func reply(c *fiber.Ctx, r *request) error {
 	return nil
 }
 
-// options answers Everynet, which periodically checks whether the URL accepts its
-// messages.
+// options answers OPTIONS, with which Everynet periodically checks the URL.
 func (s *Surface) options(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderAllow, "GET, POST, PUT, OPTIONS")
 	if webhookName(c.Path()) == "generic" {

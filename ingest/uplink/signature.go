@@ -29,8 +29,8 @@ func sourceIn(path string) string {
 	return path[i+1:]
 }
 
-// verify checks a post's signature. Disruptive Technologies and KPN sign the body as it was
-// sent, ThingPark signs parts of its documents and its query.
+// verify checks a post's signature. Disruptive Technologies and KPN sign the body as it was sent.
+// ThingPark signs parts of its documents and the query.
 func (s *Surface) verify(c *fiber.Ctx, secret string) error {
 	err := s.signature(c, secret)
 	if errors.Is(err, netserver.ErrUnsigned) {

@@ -16,14 +16,13 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// identifierHeader names the device of a submission in its journalled entry.
+// identifierHeader is the header with the device in the journal entry of a submission.
 const identifierHeader = "device"
 
 // Submit accepts readings that a customer adds to a device, in the format of
-// netserver.ParseSubmission. They are processed like frames: journalled, listed
-// among the events, and replayable. Submit returns the updated sensors, none if the
-// readings were only journalled, and relay.KindUnavailable if the journal does not
-// accept them.
+// netserver.ParseSubmission. Readings are processed like frames: they are journalled, listed as
+// events, and can be replayed. Submit returns the updated sensors, or none if the readings were only
+// journalled. It returns a relay.KindUnavailable error if the journal does not accept them.
 func (s *Surface) Submit(ctx context.Context, acct relay.AccountID, path, identifier string, body []byte) (iot.Updated, error) {
 	entry := intake.Entry{
 		Account: acct, Source: string(netserver.Submission), Path: path, ContentType: "application/json",
@@ -55,7 +54,7 @@ func submitted(e *intake.Entry) ([]decoders.Frame, error) {
 	return frames, fmt.Errorf("%s", strings.Join(problems, " "))
 }
 
-// answer is the result of a post, for the request that brought it.
+// answer is the result of a post for the waiting request.
 type answer struct {
 	points []iot.Point
 	notes  decoders.Notes

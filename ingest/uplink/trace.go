@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// maxTraced is the largest number of readings of a frame that a trace names individually.
+// maxTraced is the maximum number of readings of a frame that a trace lists individually.
 const maxTraced = 20
 
 // SenderStep returns the step of a trace for the sender of a post.
@@ -27,9 +27,9 @@ func SenderStep(source string, frames int) inbound.Step {
 	return inbound.Step{Name: "recognised", Text: text}
 }
 
-// Steps returns the steps by which a frame is parsed and stored: its device, the frame that
-// it repeats, its decoder, each reading and the time of the readings. It compares the
-// readings with the stored ones, so that a trace before a replay shows the differences.
+// Steps returns the steps of processing a frame: its device, a duplicate, its decoder, each reading
+// and the time of the readings. It compares readings with stored ones, so that a trace before a
+// replay has the differences.
 func Steps(f *iot.PreviewedFrame, types map[string]iot.SensorType) []inbound.Step {
 	s := frameSteps{frame: f, types: types}
 	s.device()
@@ -61,7 +61,7 @@ func Steps(f *iot.PreviewedFrame, types map[string]iot.SensorType) []inbound.Ste
 	return s.steps
 }
 
-// frameSteps collects the steps of one frame.
+// frameSteps collects the steps of a frame.
 type frameSteps struct {
 	frame *iot.PreviewedFrame
 	types map[string]iot.SensorType
@@ -89,7 +89,7 @@ func (s *frameSteps) device() {
 	}
 }
 
-// readings adds each reading with its value, and where they are stored.
+// readings adds the readings with their values, and the number of stored ones.
 func (s *frameSteps) readings() {
 	stored := 0
 	var sampleTime time.Time

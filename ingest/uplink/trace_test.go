@@ -10,43 +10,45 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-func TestStepsSayHowAFrameIsReadAndStored(t *testing.T) {
-	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	point := func(v float64) *iot.Point { return &iot.Point{Type: "temperature", Key: "t", Value: v, Time: at} }
-	known := iot.Device{ID: "d1", Identifier: "shed", Name: "The shed"}
-	sent := iot.Decoder{ID: "lpp", Name: "LPP", Codec: "cayenne_lpp"}
+func TestStepsOfFrames(t *testing.T) {
+	frameTime := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	point := func(v float64) *iot.Point {
+		return &iot.Point{Type: "temperature", Key: "t", Value: v, Time: frameTime}
+	}
+	device := iot.Device{ID: "d1", Identifier: "shed", Name: "The shed"}
+	decoder := iot.Decoder{ID: "lpp", Name: "LPP", Codec: "cayenne_lpp"}
 	types := map[string]iot.SensorType{"temperature": {ID: "temperature", MetricUnits: "°C"}}
 	for _, tc := range []struct {
 		name  string
 		frame iot.PreviewedFrame
 		want  []string
 	}{
-		{"a frame that is stored", iot.PreviewedFrame{Identifier: "shed", Kind: decoders.Uplink, Device: known, Decoder: sent, Time: at, Readings: []iot.Difference{
-			{Effect: iot.Unchanged, Key: "t", SensorTypeID: "temperature", Time: at, New: point(21.5), Old: point(21.5)},
+		{"a stored frame", iot.PreviewedFrame{Identifier: "shed", Kind: decoders.Uplink, Device: device, Decoder: decoder, Time: frameTime, Readings: []iot.Difference{
+			{Effect: iot.Unchanged, Key: "t", SensorTypeID: "temperature", Time: frameTime, New: point(21.5), Old: point(21.5)},
 		}}, []string{
 			`device: shed is the device d1, "The shed"`, `decoder: lpp, "LPP", codec cayenne_lpp`, "reading: t = 21.5 °C (temperature)",
 			"stored at 12:00:00: the store has 1 of 1 readings, at this time of the frame",
 		}},
-		{"one that a changed decoder reads otherwise", iot.PreviewedFrame{Identifier: "shed", Kind: decoders.Uplink, Device: known, Decoder: sent, Readings: []iot.Difference{
-			{Effect: iot.Changed, Key: "t", Time: at, New: point(2), Old: point(20)},
-			{Effect: iot.Added, Key: "u", Time: at, New: &iot.Point{Key: "u", Text: "open", IsText: true}},
-			{Effect: iot.Stays, Key: "v", Time: at, Old: point(7)},
+		{"a frame after a change of its decoder", iot.PreviewedFrame{Identifier: "shed", Kind: decoders.Uplink, Device: device, Decoder: decoder, Readings: []iot.Difference{
+			{Effect: iot.Changed, Key: "t", Time: frameTime, New: point(2), Old: point(20)},
+			{Effect: iot.Added, Key: "u", Time: frameTime, New: &iot.Point{Key: "u", Text: "open", IsText: true}},
+			{Effect: iot.Stays, Key: "v", Time: frameTime, Old: point(7)},
 		}}, []string{
 			`device: shed is the device d1, "The shed"`, `decoder: lpp, "LPP", codec cayenne_lpp`,
 			"reading: t = 2 °C; the store has 20 °C: a replay would change it", `reading: u = "open"; not in the store: a replay would add it`,
 			"reading: v = 7 °C; in the store, but the decoder no longer returns it",
 			"stored at 12:00:00: the store has 2 of 3 readings, at this time of the frame",
 		}},
-		{"a duplicate", iot.PreviewedFrame{Outcome: iot.Outcome{Duplicate: true, Repeats: "n1-u3.1"}, Identifier: "shed", Kind: decoders.Uplink, Device: known}, []string{
+		{"a duplicate", iot.PreviewedFrame{Outcome: iot.Outcome{Duplicate: true, Repeats: "n1-u3.1"}, Identifier: "shed", Kind: decoders.Uplink, Device: device}, []string{
 			`device: shed is the device d1, "The shed"`, "duplicate: the same frame as event n1-u3, which came first; this one is dropped",
 		}},
 		{"a frame of an unknown device", iot.PreviewedFrame{Outcome: iot.Outcome{Refused: "the account has no location"}, Identifier: "shed", Device: iot.Device{Identifier: "shed"}}, []string{
 			"device: shed is unknown; a frame would create it", "refused: nothing is stored: the account has no location",
 		}},
-		{"a join", iot.PreviewedFrame{Identifier: "shed", Kind: decoders.Join, Device: known}, []string{
+		{"a join", iot.PreviewedFrame{Identifier: "shed", Kind: decoders.Join, Device: device}, []string{
 			`device: shed is the device d1, "The shed"`, "decoder: not used: only uplinks have readings, and this frame is of kind join",
 		}},
-		{"a frame that no sensor takes", iot.PreviewedFrame{Outcome: iot.Outcome{Notes: decoders.Notes{"payload is empty"}}, Identifier: "shed", Kind: decoders.Uplink, Device: iot.Device{ID: "d1"}}, []string{
+		{"a frame without a mapped value", iot.PreviewedFrame{Outcome: iot.Outcome{Notes: decoders.Notes{"payload is empty"}}, Identifier: "shed", Kind: decoders.Uplink, Device: iot.Device{ID: "d1"}}, []string{
 			"device: shed is the device d1", "decoder: the device has none; nothing is decoded", "note: payload is empty",
 			"stored: no readings: no sensor uses a value of this frame",
 		}},
