@@ -77,7 +77,7 @@ func checkSignIn(b *e2e.Browser) {
 func checkDeadDelivery(b *e2e.Browser, id string) {
 	b.Press("Deliveries")
 	applyFilter(b, "state", "dead")
-	b.AwaitCondition("only dead deliveries are listed", `(document.querySelector(".listing")?.innerText.includes("g-get") ?? false) && !document.body.innerText.includes("v-post")`)
+	b.AwaitCondition("only failed deliveries are listed", `/g-get[^]*Failed/.test(document.querySelector(".listing")?.innerText) && !/v-post|Dead/.test(document.body.innerText)`)
 	b.Click("#open-" + id)
 	b.AwaitText("Attempts", "404", "answered 404 Not Found", "no: "+markup)
 	b.Do(chromedp.Reload())
@@ -191,7 +191,7 @@ func checkRulesAndAlarms(b *e2e.Browser, g *e2e.Gateway) {
 		b.T.Errorf("alarms over REST = %+v, want one with the note, acknowledged by operator", list.Data)
 	}
 	b.Press("Try its rule")
-	b.AwaitText("Effect", "Raised", "when holds", "Mail to ops@example.com")
+	b.AwaitText("Effect", "Raised", "is met", "Mail to ops@example.com")
 	b.Set("textarea[name=rule]", "{")
 	b.Click("#go")
 	b.AwaitText("The rule must be a JSON object")

@@ -33,7 +33,7 @@ func TestConsoleEditsAndExplainsARelay(t *testing.T) {
 	b.Open(g.URL() + "/console#relays")
 	b.Write("input[name=q]", "hole"+kb.Enter)
 	b.Click(`a[href*="id=g-hole"]`)
-	b.AwaitText("inventory document default", "black_hole", "Discard messages")
+	b.AwaitText("inventory document default", "Discard messages")
 	b.Set("select[name=action]", "http_get")
 	b.Do(chromedp.Evaluate[chromedp.Void](`document.querySelector("select[name=action]").dispatchEvent(new Event("change"))`))
 	b.AwaitText("URLs, one a line")
@@ -51,7 +51,7 @@ func TestConsoleEditsAndExplainsARelay(t *testing.T) {
 	b.AwaitText("Taken by the geographic relay g-hole of account acme: it has the prefix 4478003, and the message meets its filter.", "GET request", "/corrected?m=Alarm%20in%20hall%203")
 	b.Set("input[name=text]", "Nothing")
 	b.Press("Try this message")
-	b.AwaitText("No relay takes it", "does not hold")
+	b.AwaitText("No relay takes it", "is not met")
 
 	g.As("acme-all-0123456").Post("/inbound/sms/json", `{"id":"m1","from":"447700900123","to":"447800312345","text":"Alarm"}`).Mentions(t, 200, "id")
 	if request := sink.Await(t, "/corrected", 1); request.Query.Get("m") != "Alarm" {

@@ -1,7 +1,7 @@
-// Elements of the page. What comes from outside (texts, payloads, reasons,
-// answers) becomes text nodes and never markup.
+// Elements of the page. Data of others (texts, payloads, reasons, answers) becomes text nodes and
+// never markup.
 
-import { ago, capital, exact } from "./format.js";
+import { ago, capital, exact, stateWord } from "./format.js";
 
 const colours = {
   good: [
@@ -24,7 +24,6 @@ const colours = {
     "raised",
     "down",
     "not ready",
-    "dead",
     "quarantined",
     "rejected",
     "undelivered",
@@ -54,8 +53,8 @@ const colourOf = (word) => Object.keys(colours).find((colour) => colours[colour]
 
 export const byId = (id) => document.getElementById(id);
 
-// h makes an element. Functions among the properties listen; children that are
-// text stay text.
+// h makes an element. A property with a function adds an event listener. Strings among the children
+// become text nodes.
 export function h(tag, props, ...children) {
   const el = document.createElement(tag);
   for (const [name, value] of Object.entries(props || {})) {
@@ -67,19 +66,20 @@ export function h(tag, props, ...children) {
   return el;
 }
 
-// state is a word of a record's state in its colour; text stands in its place.
-export const state = (word, text) => word && h("span", { class: "state " + colourOf(word) }, capital(text || word));
-// stamp is an exact time, when is one relative to now with the exact one on hover.
+// state shows the state of a record in its colour, as text if text is given.
+export const state = (word, text) =>
+  word && h("span", { class: "state " + colourOf(stateWord(word)) }, capital(text || stateWord(word)));
+// stamp shows an exact time; when shows a time relative to now, with the exact time on hover.
 export const stamp = (text) => text && h("time", { datetime: text, title: exact(text) + " UTC" }, exact(text));
 export const when = (text) => text && h("time", { datetime: text, title: exact(text) + " UTC" }, ago(text));
 export const code = (text) => text && h("code", null, text);
 export const pre = (text) => h("pre", { tabindex: 0 }, text);
 export const long = (text) => text && h("span", { class: "long" }, text);
-export const told = () => h("div", { role: "status" }); // where an action tells how it went
+export const told = () => h("div", { role: "status" }); // a place for the result of an action
 export const button = (text, click, props) => h("button", { type: "button", click, ...props }, text);
 export const wrong = (error) => h("p", { class: "wrong", role: "alert" }, error.message);
 
-// pairs is a list of names and what they are; what is empty is left out.
+// pairs shows names with their values and omits empty values.
 export function pairs(entries) {
   const filled = entries.filter(
     ([, value]) => value !== "" && value !== null && value !== undefined && value !== false
@@ -103,8 +103,8 @@ export const narrow = () => matchMedia("(max-width: 48rem)").matches;
 const foldedRows = 25, // parts of a long list that a phone shows at first
   unfolded = new Set(); // the lists of which it shows all
 
-// fold shows the first parts of a long list on a phone, and all of them on demand. wrap makes
-// the element that shows some of them.
+// fold shows the first parts of a long list on a phone, and all parts on demand. wrap returns
+// the element for an array of parts.
 export function fold(label, parts, wrap) {
   const key = location.hash + " " + label;
   if (!narrow() || parts.length <= foldedRows || unfolded.has(key)) return wrap(parts);
@@ -122,9 +122,9 @@ const isEmpty = (content) =>
     ? content.every(isEmpty)
     : content === null || content === undefined || content === false || String(content).trim() === "";
 
-// table makes one with headers; a head that ends in # is of numbers. A column without content
-// is left out. The roles stay what they are when a phone shows rows as cards; those of a
-// compact table are two lines there.
+// table makes a table with headers and omits empty columns. A head that ends in # marks a column
+// of numbers. On a phone the rows are cards that name their columns, or two lines if the table is
+// compact; explicit roles keep it a table for screen readers.
 export function table(label, allHeads, allRows, empty, { compact } = {}) {
   if (allRows.length === 0) return h("p", { class: "empty" }, empty);
   const filled = allHeads.map((_, i) => allRows.some((row) => !isEmpty(row[i])));
@@ -142,7 +142,7 @@ export function table(label, allHeads, allRows, empty, { compact } = {}) {
   return fold(label, rows.map(line), (shown) => frame(label, head, shown, compact));
 }
 
-// frame is a table of finished header cells and rows.
+// frame makes a table of header cells and rows.
 export const frame = (label, head, rows, compact) =>
   h(
     "div",
@@ -155,7 +155,7 @@ export const frame = (label, head, rows, compact) =>
     )
   );
 
-// redraw replaces what a place shows and leaves the focus where it was.
+// redraw replaces the content of a place and keeps the focus.
 export function redraw(place, nodes) {
   const targets = () => [...place.querySelectorAll("a, button, input, summary, pre")];
   const focused = document.activeElement,

@@ -1,5 +1,5 @@
-// What the lists are filtered by: the words there are, a kind of input, or the kind of
-// record to pick. A test compares this table with the parameters of the contract, both ways.
+// The filters of the lists: the words to choose from, a kind of input, or the kind of record to
+// pick. A test checks that this table and the contract have the same parameters.
 
 export const filters = {
   "listEvents": {
@@ -124,7 +124,24 @@ export const labels = {
   order: "Order"
 };
 
-// jobWords say what the kinds of jobs do.
+// actionWords name the actions of relays and rules.
+const actionWords = {
+  http_get: "HTTP request, fields in its URL",
+  http_post: "HTTP request, fields in its body",
+  email: "Mail",
+  sms: "SMS",
+  mvno: "To the SIM",
+  black_hole: "Discard",
+  inactive: "Discard",
+  dialogue_get: "X-E3 request, fields in its URL",
+  dialogue_post: "X-E3 request, fields in its body",
+  ms_outlook: "Outlook mail",
+  desktopsms: "Inbox",
+  inbound_gw: "Another gateway"
+};
+export const actionWord = (action) => actionWords[action] || action;
+
+// jobWords name the kinds of jobs.
 export const jobWords = {
   "sim.activate_sim": "Activate a SIM",
   "sim.suspend_sim": "Suspend a SIM",
@@ -142,10 +159,11 @@ export const jobWords = {
   "token.metadata": "Append metadata to a token"
 };
 
-// optionTexts are the options of filters whose words are not for readers; others begin with a
+// optionTexts replace the words of the API in the options of filters. Other words only get a
 // capital letter.
 export const optionTexts = {
   true: "Raised only",
+  dead: "Failed",
   geo: "Prefix",
   vmn: "Virtual number",
   silent: "Longest silent first",
@@ -158,7 +176,7 @@ export const optionTexts = {
   ...jobWords
 };
 
-// foremost stand in one line above a list; the other filters fold out.
+// foremost filters stand in one line above a list; the other filters fold out.
 export const foremost = [
   "q",
   "number",

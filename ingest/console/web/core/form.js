@@ -6,7 +6,7 @@ import { button, h, redraw, told, wrong } from "./dom.js";
 import { exact } from "./format.js";
 import { guard, saved, unsaved } from "./unsaved.js";
 
-// timePattern is a time in UTC as the console writes it; the time of day may be omitted.
+// timePattern matches a time in UTC as the console writes it; the time of day may be omitted.
 const timePattern = "\\d{4}-\\d{2}-\\d{2}([ T]\\d{2}:\\d{2}(:\\d{2})?)?";
 
 const inputTypes = {
@@ -77,7 +77,7 @@ export function pick(name, text, load, value, { blank = "Any", changed, only, ..
   return made;
 }
 
-// momentOf is a time of an input as RFC 3339: "2026-11-30 14:00" is "2026-11-30T14:00:00Z".
+// momentOf writes the time of an input as RFC 3339: "2026-11-30 14:00" becomes "2026-11-30T14:00:00Z".
 const momentOf = (text) => text.replace(" ", "T") + "T00:00:00Z".slice(Math.max(0, text.length - 10));
 
 // valuesOf reads a form; times become RFC 3339 in UTC, empty inputs are omitted.
@@ -93,7 +93,7 @@ export function valuesOf(form) {
   return values;
 }
 
-// linesOf are the lines of a text area that are not empty.
+// linesOf returns the lines of a text area without the empty ones.
 export const linesOf = (text) =>
   (text || "")
     .split("\n")
@@ -124,7 +124,7 @@ function showProblems(form, fields, aliases) {
   let first = null;
   for (const [path, problems] of Object.entries(fields || {})) {
     const input = inputOf(form, path, aliases),
-      text = [problems].flat().join(" ");
+      text = [problems].flat().join(" ").replace(path + ": ", "");
     if (!input) {
       unplaced.push(path + ": " + text);
       continue;
@@ -185,8 +185,9 @@ export function editor(o) {
   return form;
 }
 
-// overlay shows content in a dialog until close is called or the reader closes it, and asks
-// before edited content is lost. content is a function of close.
+// overlay shows a dialog until close is called or the reader closes it, and asks before edited
+// content is lost. content(close, cancel) returns the nodes. If they do not contain the button
+// cancel, the last bar gets a button Close.
 export function overlay(title, content) {
   const dialog = h("dialog", { "aria-labelledby": "overlay-title" });
   const close = () => {
@@ -202,8 +203,7 @@ export function overlay(title, content) {
   dialog.addEventListener("close", () => dialog.remove());
   const cancel = button("Cancel", dismiss);
   dialog.append(h("h2", { id: "overlay-title" }, title), ...[content(close, cancel)].flat(Infinity).filter(Boolean));
-  if (!cancel.isConnected && !dialog.contains(cancel))
-    dialog.append(h("p", { class: "bar" }, button("Close", dismiss)));
+  if (!dialog.contains(cancel)) [...dialog.querySelectorAll(".bar")].at(-1).append(button("Close", dismiss));
   document.body.append(dialog);
   dialog.showModal();
   return dialog;
@@ -242,8 +242,11 @@ export const copyButton = (text) =>
 
 export const confirmLoss = () => ask("Leave without saving?", "Your changes are not saved.", "Leave");
 
+// destructive buttons have the colour of danger.
+const destructive = ["Delete", "Remove", "Revoke", "Terminate", "Leave"];
+
 // ask shows a confirmation; its result is true only if the operator pressed the button.
-// Each question is a dialog of its own, so that none hears another's end.
+// Each question has its own dialog, so that closing one does not answer another.
 export function ask(title, text, yes) {
   const dialog = h(
     "dialog",
@@ -256,7 +259,7 @@ export function ask(title, text, yes) {
       h(
         "p",
         { class: "bar" },
-        h("button", { type: "submit", value: "yes", class: "main" }, yes),
+        h("button", { type: "submit", value: "yes", class: destructive.includes(yes) ? "main danger" : "main" }, yes),
         h("button", { type: "submit", value: "no" }, "Cancel")
       )
     )
@@ -289,8 +292,8 @@ export async function during(clicked, place, action) {
   }
 }
 
-// asking makes a view of a form whose answer stands below it; what the address
-// holds is asked at once.
+// asking makes a view of a form whose answer stands below it. If the address has the values of the
+// form, the answer is requested at once.
 export function asking(o) {
   return async (main, params, signal) => {
     const note = told(),

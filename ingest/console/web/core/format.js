@@ -40,6 +40,9 @@ export function duration(text) {
   return text.replace(/(\D)0s$/, "$1").replace(/(\D)0m$/, "$1");
 }
 
+// stateWord is the word for a state of the API: "dead" deliveries are "failed" in the console.
+export const stateWord = (word) => (word === "dead" ? "failed" : word);
+
 export const json = (value) => JSON.stringify(value, null, 2);
 
 // number rounds to three decimals; "" for null.

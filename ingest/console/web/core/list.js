@@ -40,17 +40,17 @@ function input(name, kind, params) {
   );
 }
 
-// filterForm shows an operation's filters; applying them is a new address. The foremost
-// stand in one line, the others fold out; on a phone all but the first do.
+// filterForm shows the filters of an operation; applying them opens a new address. The foremost
+// filters stand in one line, on a phone only the first of them; the others fold out.
 export function filterForm(view, op, params, extra = {}) {
   const kinds = { ...filters[op], ...extra },
     names = Object.keys(kinds).filter((name) => name !== "account" || !ownAccount());
   if (names.length === 0) return "";
   const first = names.filter((name) => foremost.includes(name)).slice(0, narrow() ? 1 : names.length),
     further = names.filter((name) => !first.includes(name));
-  const typed = names.some((name) => kinds[name] === "text" || kinds[name] === "time"); // lists apply at once
+  const typed = names.some((name) => kinds[name] === "text" || kinds[name] === "time"); // choices apply at once
   const set = names.filter((name) => params[name]),
-    open = further.some((name) => params[name]);
+    chosen = further.filter((name) => params[name]).length;
   const apply = (form) => go(view, { ...valuesOf(form), sort: params.sort });
   const make = (name) => input(name, kinds[name], params);
   const form = h(
@@ -76,8 +76,8 @@ export function filterForm(view, op, params, extra = {}) {
     further.length > 0 &&
       h(
         "details",
-        { open, class: "wide" },
-        h("summary", null, "More filters"),
+        { open: chosen > 0 && !narrow(), class: "wide" },
+        h("summary", null, "More filters" + (chosen ? " (" + chosen + " set)" : "")),
         h("div", { class: "filters" }, further.map(make))
       )
   );

@@ -4,6 +4,7 @@ import { account, accountNames } from "../core/accounts.js";
 import { link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { code, h, pairs, pre, state, table } from "../core/dom.js";
+import { actionWord } from "../core/filters.js";
 import { asking, field, pick } from "../core/form.js";
 import { json, plural } from "../core/format.js";
 
@@ -49,7 +50,7 @@ export function explained(e) {
         relayLink(m, m.id),
         " of account ",
         account(m.account),
-        ": it " + m.why + ". Action " + m.action + "."
+        ": it " + m.why + ". Action: " + actionWord(m.action) + "."
       ]
     : [state(e.state), " No relay takes it: " + (e.reason || e.outcome)];
   const parts =
@@ -64,7 +65,7 @@ export function explained(e) {
     relayLink(c, c.id),
     account(c.account),
     c.why,
-    c.filter ? [code(c.filter), c.holds ? " holds" : " does not hold"] : ""
+    c.filter ? [code(c.filter), c.holds ? " is met" : " is not met"] : ""
   ]);
   return [
     h("h2", null, "Verdict"),

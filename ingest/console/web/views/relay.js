@@ -1,9 +1,10 @@
-// The page of a relay: what it takes and where it sends, its change, a trial, its removal.
+// The page of a relay: its messages and targets, its form, a trial, and its deletion.
 
 import { account, accountNames } from "../core/accounts.js";
 import { go, link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { button, code, h, pairs, stamp, told } from "../core/dom.js";
+import { actionWord } from "../core/filters.js";
 import { ask, during, editIn, editor, field, linesOf, pick, valuesOf } from "../core/form.js";
 import { section } from "../core/section.js";
 import { may, mayChange, ownAccount } from "../core/session.js";
@@ -34,7 +35,7 @@ const operations = {
   }
 };
 
-// destinations are the parameters of a relay, as far as the reader may see them.
+// destinations shows the parameters of a relay that the reader may see.
 export const destinations = (r) => [
   (r.parameters || []).map((p) => h("div", null, code(p))),
   r.hidden && r.parameters.length > 0 && h("div", { class: "hint" }, "paths are hidden from your role"),
@@ -49,7 +50,13 @@ const exampleOf = (r) =>
 function actionFields(actions, r) {
   const names = actions.map((a) => a.name),
     known = names.includes(r.action) ? names : [r.action, ...names];
-  const action = field("action", "Action", known.filter(Boolean), r.action, { hint: " " });
+  const action = field(
+    "action",
+    "Action",
+    known.filter(Boolean).map((name) => [name, actionWord(name)]),
+    r.action,
+    { hint: " " }
+  );
   const parameters = field("parameters", "Parameters", "area", r.parameters.join("\n"), {
     rows: Math.max(2, r.parameters.length)
   });
@@ -136,7 +143,7 @@ export function addRelay(presets = {}) {
   if (ownAccount()) follow();
 }
 
-// change is the form that changes what a message leads to.
+// change is the form of a relay's action and condition.
 function change(r, stored) {
   return editor({
     label: "Relay",
@@ -239,7 +246,7 @@ const facts = (r) =>
         r.kind === "geo" ? ", unless a longer prefix or a virtual number takes them" : ""
       ]
     ],
-    ["Action", r.action],
+    ["Action", actionWord(r.action)],
     ["To", destinations(r)],
     ["Condition", r.filter ? code(r.filter) : "none"],
     ["SIM", r.iccid && link("sims", { id: r.iccid, account: String(r.account) }, r.iccid)],

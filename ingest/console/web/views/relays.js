@@ -3,6 +3,7 @@
 import { account } from "../core/accounts.js";
 import { link } from "../core/address.js";
 import { button, code, h } from "../core/dom.js";
+import { actionWord } from "../core/filters.js";
 import { listing } from "../core/list.js";
 import { may } from "../core/session.js";
 import { addRelay, destinations, showRelay } from "./relay.js";
@@ -42,7 +43,7 @@ const list = (main, params, signal) =>
         ]
       },
       { head: "Kind", value: (r) => r.kind, cell: (r) => (r.kind === "geo" ? "Prefix" : "Virtual number") },
-      { head: "Action", value: (r) => r.action, cell: (r) => r.action },
+      { head: "Action", value: (r) => r.action, cell: (r) => actionWord(r.action) },
       { head: "To", value: (r) => (r.parameters || []).join(" "), cell: destinations },
       { head: "Condition", value: (r) => r.filter, cell: (r) => code(r.filter), rest: true },
       { head: "Account", value: (r) => r.account_name, cell: (r) => account(r.account), rest: true }

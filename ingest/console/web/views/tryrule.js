@@ -17,8 +17,20 @@ function trialOf(v) {
   }
 }
 
-// triedRules shows what a rule would do with some frames, the newest first, and what it would
-// send.
+// reasonOf is why a frame has its effect, unless the column of the condition says so already. The
+// API names the conditions when and clear.
+const reasonOf = (f) =>
+  /^when (holds|does not hold)$/.test(f.why)
+    ? ""
+    : f.why
+        .replace(/^when\b/, "the condition")
+        .replace(/^clear\b/, "the condition for clearing")
+        .replace("does not hold", "is not met")
+        .replace(/ holds?\b/, " is met")
+        .replace(" has held", " was met");
+
+// triedRules shows the effect of a rule on frames, the newest first, and the requests that it
+// would send.
 export function triedRules(found) {
   const frames = [...found].sort((a, b) => Date.parse(b.time) - Date.parse(a.time));
   return [
@@ -27,9 +39,9 @@ export function triedRules(found) {
       ["Time (UTC)", "Condition", "Effect", "Reason"],
       frames.map((f) => [
         stamp(f.time),
-        f.matched ? "holds" : "does not hold",
+        f.matched ? "is met" : "is not met",
         f.state ? state(f.state) : "none",
-        f.why
+        reasonOf(f)
       ]),
       "The device has no frames for this rule.",
       { compact: true }
