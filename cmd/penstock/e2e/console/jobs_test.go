@@ -246,7 +246,7 @@ func TestOperatorsNeedFewClicks(t *testing.T) {
 		w.Write("textarea[name=parameters]", "ops@example.com")
 		w.AwaitCondition("devices are offered", `Boolean(document.querySelector("select[name=trial_device]")?.value)`)
 		w.Press("Try on last frames")
-		w.AwaitText("The condition holds for 0 of the last 1 frames.")
+		w.AwaitText("The condition is met by 0 of 1 frame.")
 		w.Press("Create rule")
 		w.AwaitText("Rule created.", "Delete rule")
 	})
@@ -255,6 +255,18 @@ func TestOperatorsNeedFewClicks(t *testing.T) {
 		w.Press("Save")
 		w.AwaitText("Saved.")
 		acme.Get("/iot/rules").Mentions(w.T, 200, `"values.temperature > 25"`)
+	})
+	w.runJob(t, 0, "keep the devices of a rule that the form cannot show", func(w *worker) {
+		var rules struct{ Data []struct{ ID string } }
+		acme.Get("/iot/rules").Decode(w.T, &rules)
+		acme.Do("PATCH", "/iot/rules/"+rules.Data[0].ID, `{"devices":{"name":"she*"}}`).Mentions(w.T, 200, "she*")
+		w.Press("Rules")
+		w.Press("Too warm")
+		w.AwaitCondition("the form shows the devices", `document.querySelector("select[name=scope]")?.selectedOptions[0].text === "name she*"`)
+		w.Set("input[name=limit]", "26")
+		w.Press("Save")
+		w.AwaitText("Saved.")
+		acme.Get("/iot/rules").Mentions(w.T, 200, `"values.temperature > 26"`, `"name":"she*"`)
 	})
 	w.runJob(t, 9, "disable and enable a rule", func(w *worker) {
 		w.Press("Rules")

@@ -18,13 +18,19 @@ export const locationsOf = async (acct) =>
 export const addLocation = async (acct) =>
   (await call("createLocation", { body: { name: "Default", imported: true }, as: acct })).data.id;
 
+// scopeText describes the devices of a rule.
+export const scopeText = (devices) =>
+  Object.entries(devices)
+    .map(([name, value]) => (name === "ids" ? value.length + " chosen" : name.replace("_id", "") + " " + value))
+    .join(", ") || "all";
+
 export const subscribersOf = async (acct) =>
   (await call("listSubscribers", { query: { per_page: 500 }, as: acct })).data.map((s) => [
     s.id,
     [s.forename, s.surname].filter(Boolean).join(" ") || s.company_name || s.id
   ]);
 
-// sensorTypes are those of the gateway, with their units.
+// sensorTypes lists the sensor types of the gateway with their units.
 export const sensorTypes = async () =>
   (await call("listSensorTypes")).data.map((t) => [
     t.id,

@@ -1,14 +1,16 @@
-// The form of a rule: which devices, which condition, what happens; with a trial on the last
-// frames of a device.
+// The form of a rule: its devices, condition and action, with a trial on the last frames of a
+// device.
 
 import { account, accountNames } from "../core/accounts.js";
 import { go, link } from "../core/address.js";
 import { all, call } from "../core/api.js";
 import { button, h, pairs, stamp, told } from "../core/dom.js";
 import { ask, during, editor, field, linesOf, pick, valuesOf } from "../core/form.js";
+import { actionWord } from "../core/filters.js";
+import { plural } from "../core/format.js";
 import { mayChange, ownAccount } from "../core/session.js";
 import { muteIn } from "./mutes.js";
-import { decodersOf, devicesOf, locationsOf } from "./pickers.js";
+import { decodersOf, devicesOf, locationsOf, scopeText } from "./pickers.js";
 import { triedRules } from "./tryrule.js";
 
 const comparisons = [
@@ -25,9 +27,9 @@ const triggers = [
   ["event", "a device sends an event"]
 ];
 const actionNames = [
-  ["email", "Send an e-mail"],
-  ["http_post", "HTTP request, fields in its body"],
-  ["http_get", "HTTP request, fields in its URL"],
+  ["email", "Send a mail"],
+  ["http_post", actionWord("http_post")],
+  ["http_get", actionWord("http_get")],
   ["sms", "Send an SMS"]
 ];
 const targets = {
@@ -43,17 +45,24 @@ const scopes = [
   ["location_id", "Devices at a location"]
 ];
 
+// isPlain reports whether the form can show the devices of a rule: all, or one choice of one kind.
+function isPlain(devices) {
+  const [[name, value] = [""], ...others] = Object.entries(devices);
+  return !others.length && scopes.some(([word]) => word === name) && (name !== "ids" || value.length === 1);
+}
+
 // simple takes a condition apart that compares one value with a number; null for others.
 function simple(when) {
   const found = /^values\.([\w.]+|\["[^"]+"\]) (>=|<=|==|!=|>|<) (-?\d+(?:\.\d+)?)$/.exec(when || "");
   return found && { key: found[1], compare: found[2], limit: found[3] };
 }
 
-// bodyOf is the rule that a form describes. original has what the form does not show.
+// bodyOf returns the rule of a form. Fields that the form does not show are those of original.
 function bodyOf(v, original) {
   const rule = { name: v.name, on: v.on, enabled: original ? original.enabled : true };
   if (v.id) rule.id = v.id;
-  if (v.scope) rule.devices = { [v.scope]: v.scope === "ids" ? [v.ids] : v[v.scope] };
+  if (v.scope === "kept") rule.devices = original.devices;
+  else if (v.scope) rule.devices = { [v.scope]: v.scope === "ids" ? [v.ids] : v[v.scope] };
   else if (original) rule.devices = {};
   if (v.on === "silent") rule.silent_for = v.silent_for;
   const condition =
@@ -69,7 +78,7 @@ function bodyOf(v, original) {
   return rule;
 }
 
-// keysOf are the keys that the decoders of an account map.
+// keysOf returns the keys that the decoders of an account map.
 const keysOf = async (acct) =>
   [...new Set((await all("listDecodersOfAccounts", { query: { account: acct } })).flatMap((d) => d.keys))].sort();
 
@@ -78,7 +87,8 @@ function ruleForm(r, params, signal) {
     r ? String(r.account) : ownAccount() || (form.elements.account && form.elements.account.value) || "";
   const compared = r ? simple(r.when) : { key: "", compare: ">", limit: "" },
     devices = (r && r.devices) || {};
-  const scope = Object.keys(devices).find((name) => scopes.some(([word]) => word === name)) || "";
+  const kept = !isPlain(devices),
+    scope = kept ? "kept" : Object.keys(devices)[0] || "";
   const first = (r && r.actions[0]) || { action: "email", parameters: [] };
   const scopePlaces = h("div", { class: "field" }),
     keys = h("datalist", { id: "keys" }),
@@ -87,12 +97,13 @@ function ruleForm(r, params, signal) {
     const kind = form.elements.scope.value,
       acct = acctNow(),
       options = { required: true, blank: "None" };
-    scopePlaces.hidden = !kind;
+    scopePlaces.hidden = !kind || kind === "kept";
     scopePlaces.replaceChildren(
       ...{
         ids: () => [pick("ids", "Device", () => devicesOf(acct), (devices.ids || [])[0] || params.device, options)],
         decoder_id: () => [pick("decoder_id", "Decoder", () => decodersOf(acct), devices.decoder_id, options)],
         location_id: () => [pick("location_id", "Location", () => locationsOf(acct), devices.location_id, options)],
+        kept: () => [],
         "": () => []
       }[kind]()
     );
@@ -132,11 +143,11 @@ function ruleForm(r, params, signal) {
           "p",
           { class: "said" },
           found.length
-            ? "The condition holds for " +
+            ? "The condition is met by " +
                 matched +
-                " of the last " +
-                found.length +
-                " frames. Nothing was saved or sent."
+                " of " +
+                plural(found.length, "frame") +
+                ". Nothing was saved or sent."
             : "The device has no frames for this rule."
         ),
         ...(found.length ? triedRules(found) : [])
@@ -166,7 +177,12 @@ function ruleForm(r, params, signal) {
         placeholder: "2h",
         hint: "A duration: 30m, 2h, 24h."
       }),
-      field("scope", "Devices", scopes, params.device && !r ? "ids" : scope),
+      field(
+        "scope",
+        "Devices",
+        kept ? [["kept", scopeText(devices)], ...scopes] : scopes,
+        params.device && !r ? "ids" : scope
+      ),
       scopePlaces,
       field(
         "mode",
@@ -185,7 +201,7 @@ function ruleForm(r, params, signal) {
         rows: 2,
         hint: "Such as values.temperature > 30 and hour < 6. Empty: always."
       }),
-      field("clear", "Clears when", "text", r ? r.clear : "", { hint: "Empty: when the condition no longer holds." }),
+      field("clear", "Clears when", "text", r ? r.clear : "", { hint: "Empty: when the condition is no longer met." }),
       field("for", "For at least", "text", r ? r.for : "", { placeholder: "10m", hint: "Empty: at once." }),
       field(
         "repeat",

@@ -5,16 +5,15 @@ import { go, link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { button, code, h, state, when } from "../core/dom.js";
 import { during } from "../core/form.js";
+import { actionWord } from "../core/filters.js";
 import { cut, plural } from "../core/format.js";
 import { listing } from "../core/list.js";
 import { mayChange } from "../core/session.js";
+import { scopeText } from "./pickers.js";
 import { showRule } from "./rule.js";
 
-const devicesOf = (r) =>
-  Object.entries(r.devices)
-    .map(([name, value]) => (name === "ids" ? value.length + " chosen" : name.replace("_id", "") + " " + value))
-    .join(", ") || "all";
-const actionsOf = (r) => [...new Set(r.actions.map((a) => a.action))].join(", ");
+const devicesOf = (r) => scopeText(r.devices);
+const actionsOf = (r) => [...new Set(r.actions.map((a) => actionWord(a.action)))].join(", ");
 const conditionOf = (r) => r.when || (r.on === "silent" ? "silent for " + r.silent_for : "always");
 
 // toggle is the button that enables or disables a rule.
