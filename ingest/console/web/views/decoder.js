@@ -1,5 +1,5 @@
-// The page of a decoder: its codec, which is edited, tried on the frames of its devices and
-// saved; the keys that it maps; and the replay of history.
+// The page of a decoder: its codec with a trial on frames of its devices, the mapping of its keys,
+// and the replay of history.
 
 import { account, accountNames } from "../core/accounts.js";
 import { go, link } from "../core/address.js";
@@ -10,7 +10,7 @@ import { exact, iso, plural } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may, mayChange, ownAccount } from "../core/session.js";
 import { guard, saved } from "../core/unsaved.js";
-import { deviceTypes } from "./deviceparts.js";
+import { deviceTypes, typeName } from "./deviceparts.js";
 import { foretell, replayEvents } from "./events.js";
 import { addSensorType, sensorTypes } from "./pickers.js";
 import { tried } from "./try.js";
@@ -22,6 +22,12 @@ const codecs = [
   ["expr", "Expressions"],
   ["javascript", "JavaScript"]
 ];
+export const codecWord = (codec) => (codecs.find(([name]) => name === codec) || [codec, codec])[1];
+// lastHeard returns the devices of a decoder, the last heard first.
+export const lastHeard = async (d, signal) =>
+  (
+    await call("listDevicesOfAccounts", { query: { account: d.account, decoder: d.id, limit: 50 }, signal })
+  ).data.sort((a, b) => (b.last_seen_at || "").localeCompare(a.last_seen_at || ""));
 const hasSource = (codec) => codec === "expr" || codec === "javascript";
 const lastFrames = 20;
 
@@ -71,12 +77,12 @@ export function addDecoder(presets = {}) {
   );
 }
 
-// summaryOf is the line of a frame that was tried.
 const effectOf = (r) =>
   r.key +
   " " +
   (r.text === undefined ? r.value : r.text) +
   (r.effect && r.effect !== "unchanged" ? " (" + r.effect + ")" : "");
+// summaryOf is the result of a trial on one frame, in a line.
 function summaryOf(f) {
   const result = f.errors.length
     ? f.errors[0].message
@@ -108,7 +114,7 @@ function results(frames) {
   ];
 }
 
-// codecForm is the form of a codec, its trial and its saving.
+// codecForm is the form that changes and tries a codec.
 function codecForm(d, devices, params, signal) {
   const answer = h("div"),
     note = told(),
@@ -178,7 +184,7 @@ function codecForm(d, devices, params, signal) {
   return [form, note, answer];
 }
 
-// replayForm has events read again, after a look at what would change.
+// replayForm replays the frames of a decoder, after a preview on demand.
 function replayForm(d, devices, params, signal) {
   const note = told(),
     ctx = { said: note, signal, again: () => {} };
@@ -228,7 +234,8 @@ function replayForm(d, devices, params, signal) {
   return [form, note];
 }
 
-// keysForm shows the keys that a decoder maps, and maps others. note outlives a reload.
+// keysForm shows the mapped keys of a decoder and maps others. note stays when the form is loaded
+// again.
 function keysForm(d, note, again) {
   const acct = String(d.account),
     path = { decoder_id: d.id };
@@ -286,14 +293,17 @@ function keysForm(d, note, again) {
       }
     });
   return [
-    table("Keys", ["Key", "Measures", "Unit", "Change"], rows, "No key is mapped, so nothing is stored."),
+    table("Keys", ["Key", "Measures", "Unit", "Change"], rows, "No key is mapped, so nothing is stored.", {
+      compact: true
+    }),
     unmapped.length > 0 && [
       h("h3", null, "Seen, but not mapped"),
       table(
         "Keys without a mapping",
         ["Key", "Last seen", "Readings#"],
         unmapped.map((k) => [code(k.key), when(k.last_seen), k.count]),
-        ""
+        "",
+        { compact: true }
       )
     ],
     add,
@@ -305,7 +315,8 @@ function remove(d, note) {
   return button(
     "Delete decoder",
     async (e) => {
-      if (!(await ask("Delete " + (d.name || d.id) + "?", "Devices must not use it any more.", "Delete"))) return;
+      const rule = "A decoder that a device uses cannot be deleted.";
+      if (!(await ask("Delete " + (d.name || d.id) + "?", rule, "Delete"))) return;
       during(e.target, note, async () => {
         await call("deleteDecoder", { path: { decoder_id: d.id }, as: String(d.account) });
         go("decoders", {});
@@ -326,9 +337,7 @@ export async function showDecoder(main, params, signal) {
   try {
     d = await load();
     title.replaceChildren(d.name || d.id);
-    devices = (
-      await call("listDevicesOfAccounts", { query: { account: d.account, decoder: d.id, limit: 50 }, signal })
-    ).data;
+    devices = await lastHeard(d, signal);
   } catch (error) {
     if (error.name === "AbortError") return;
     main.append(wrong(error));
@@ -356,7 +365,7 @@ export async function showDecoder(main, params, signal) {
           ["Id", code(d.id)],
           ["Account", account(d.account)],
           ["Description", d.description],
-          ["Type of devices", d.type],
+          ["Type of devices", typeName(d.type)],
           ["Reads", reads],
           [
             "Used by",

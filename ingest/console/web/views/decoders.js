@@ -6,14 +6,12 @@ import { call } from "../core/api.js";
 import { button, h, long, state } from "../core/dom.js";
 import { listing } from "../core/list.js";
 import { mayChange } from "../core/session.js";
-import { addDecoder, showDecoder } from "./decoder.js";
+import { addDecoder, codecWord, lastHeard, showDecoder } from "./decoder.js";
 
-// verdict describes the result of a decoder on the last frames of one of its devices.
+// verdict tries a decoder on the last frames of the device that was heard last.
 async function verdict(d, signal) {
   const hint = (text) => h("span", { class: "hint" }, text);
-  const [device] = (
-    await call("listDevicesOfAccounts", { query: { account: d.account, decoder: d.id, limit: 1 }, signal })
-  ).data;
+  const [device] = await lastHeard(d, signal);
   if (!device) return hint("no device uses it");
   const frames = (await call("tryDecoder", { body: { account: d.account, device_id: device.id, last: 5 }, signal }))
     .data;
@@ -23,8 +21,8 @@ async function verdict(d, signal) {
   return [state("fails"), " ", long(failing[0].errors.length ? failing[0].errors[0].message : failing[0].refused)];
 }
 
-// verdicts asks for one verdict after the other, so that a page asks for no more than one
-// at a time, and remembers them.
+// verdicts requests one verdict after the other and remembers them, so that a page sends one
+// request at a time.
 function verdicts(signal) {
   const known = new Map(),
     waiting = [];
@@ -87,7 +85,7 @@ const list = (main, params, signal) => {
         ]
       },
       { head: "Last frames", cell: tested },
-      { head: "Codec", value: (d) => d.codec, cell: (d) => d.codec },
+      { head: "Codec", value: (d) => d.codec, cell: (d) => codecWord(d.codec) },
       { head: "Keys", value: (d) => d.keys.join(" "), cell: (d) => long(d.keys.join(", ")), rest: true },
       { head: "Account", value: (d) => d.account_name, cell: (d) => account(d.account), rest: true }
     ]

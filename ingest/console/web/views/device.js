@@ -11,14 +11,14 @@ import { cut, iso, json, number, plural } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may, mayChange } from "../core/session.js";
 import { acknowledgeIn, loadRules, ruleName } from "./alarmparts.js";
-import { battery, deviceState, seen, sensorName, strength, typeName } from "./deviceparts.js";
+import { battery, deviceState, heard, sensorName, strength, typeName } from "./deviceparts.js";
 import { decodersOf, locationsOf } from "./pickers.js";
 import { valueOf } from "./try.js";
 import { replayEvents } from "./events.js";
 
 const spans = { hour: 3600, day: 86400, week: 7 * 86400, month: 30 * 86400 };
 
-// rangeOf is what the address names: a span that ends now, or its own times.
+// rangeOf returns the range of the address: a span that ends now, or two times.
 function rangeOf(params) {
   if (params.from && params.to) return { from: params.from, to: params.to };
   const to = Date.now();
@@ -64,24 +64,28 @@ async function readingsOf(d, range, signal) {
   return { data: [...sensors.values()], meta: { ...range, granularity } };
 }
 
-// head is the state of a device and what it is.
+// head shows the state of a device and its newest values.
 function head(d) {
+  const measured = d.sensors.filter((s) => s.at),
+    waiting = d.sensors.filter((s) => !s.at);
   return [
     d.missing.map((m) => h("p", { class: "note" }, "Not shown, " + m)),
-    h("p", { class: "bar" }, deviceState(d), h("span", { class: "hint" }, "heard ", seen(d.last_seen_at))),
+    h("p", { class: "bar" }, deviceState(d), h("span", { class: "hint" }, heard(d))),
     h(
       "div",
       { class: "tiles values" },
-      d.sensors.map((s) =>
+      measured.map((s) =>
         h(
           "div",
           { class: "tile" },
-          h("b", null, s.at ? (s.value === null ? cut(s.text, 24) : number(s.value) + " " + s.metric_units) : "–"),
+          h("b", null, s.value === null ? cut(s.text, 24) : number(s.value) + " " + s.metric_units),
           sensorName(s),
-          h("div", { class: "hint" }, s.at ? when(s.at) : "no reading yet")
+          h("div", { class: "hint" }, when(s.at))
         )
       )
     ),
+    waiting.length > 0 &&
+      h("p", { class: "hint" }, "No reading yet: " + waiting.map((s) => sensorName(s)).join(", ") + "."),
     d.sensors.length === 0 &&
       h(
         "p",
@@ -132,7 +136,7 @@ function about(d) {
 }
 
 // drawn makes a chart of each sensor: the mean with a band from minimum to maximum, and a
-// line where an alarm was raised. A gap is left where a stretch has no readings.
+// vertical line at each alarm. Intervals without readings are gaps.
 function drawn(found, raised, params, signal, charts) {
   charts.splice(0).forEach((made) => made.end());
   const from = Date.parse(found.meta.from) / 1000,
@@ -220,12 +224,13 @@ function frames(found) {
     "Raw frames",
     ["Received", "Kind", "fPort#", "fCnt#", "Payload (hex)", "Decoded by the network", "Signal", "Result", "Event"],
     rows,
-    "No raw frames. Enable frame logging in the tab Settings to keep frames for 7 days."
+    "No raw frames. Enable frame logging in the tab Settings to keep frames for 7 days.",
+    { compact: true }
   );
 }
 
-// recent are the last events that brought frames, as the decoder reads them now. Why a frame
-// has no reading stands in the row.
+// recent shows the last frames as the decoder reads them now. The row of a frame without a
+// reading gives the reason.
 function recent(found, d) {
   let offered = false; // in the newest frame without a reading
   const decoder = () => {
@@ -276,7 +281,7 @@ const alarmRows = (found, again, note) =>
     "No alarms."
   );
 
-// settings are the forms that change a device.
+// settings is the form that changes a device.
 function settings(d, params, again) {
   const acct = String(d.account),
     path = { device_id: d.id },
@@ -329,7 +334,7 @@ function removal(d) {
   return [h("p", { class: "bar" }, button("Delete device", remove, { class: "danger" })), note];
 }
 
-// markers are the notes of a device with the form that adds one.
+// markers shows the markers of a device and the form that adds one.
 function markers(d, found, again) {
   const form = editor({
     label: "Add a marker",
@@ -371,7 +376,7 @@ const tabs = [
   ["settings", "Settings"]
 ];
 
-export function showDevice(main, params, signal) {
+export async function showDevice(main, params, signal) {
   const path = { device_id: params.id },
     query = { account: params.account },
     charts = [],
@@ -386,7 +391,26 @@ export function showDevice(main, params, signal) {
     });
     return device;
   };
-  const top = section("", async () => head(await load()), { signal, every: 10000 });
+  main.append(h("p", { class: "back" }, link("devices", {}, "← Devices")), title);
+  const missing = await load().then(
+    () => false,
+    (error) => error.status === 404
+  );
+  if (signal.aborted) return;
+  if (missing) {
+    title.replaceChildren("Device");
+    return void main.append(h("p", { class: "empty" }, "This device does not exist any more."));
+  }
+  let latest = device; // loaded above, for the first time that the head is shown
+  const top = section(
+    "",
+    async () => {
+      const found = latest || load();
+      latest = null;
+      return head(await found);
+    },
+    { signal, every: 10000 }
+  );
   const bar = h(
     "nav",
     { class: "tabs", "aria-label": "Parts of the device" },
@@ -401,7 +425,7 @@ export function showDevice(main, params, signal) {
       )
     )
   );
-  main.append(h("p", { class: "back" }, link("devices", {}, "← Devices")), title, top, bar, note);
+  main.append(top, bar, note);
   const current = async () => device || load();
   const own = async (name) => (await call(name, { path, as: (await current()).account, signal })).data;
   const alarmsOf = async () => {

@@ -8,11 +8,12 @@ const silentAfter = 24 * 3600e3;
 const lowBattery = 15; // percent
 
 export const seen = (at) => when(at) || "never";
+export const heard = (d) => (d.last_seen_at ? ["heard ", when(d.last_seen_at)] : "never heard");
 export const deviceName = (d) => d.name || d.identifier;
 export const deviceLink = (d) => link("devices", { id: d.id, account: String(d.account) }, deviceName(d));
 export const isSilent = (d) => !d.last_seen_at || Date.now() - Date.parse(d.last_seen_at) > silentAfter;
 
-// deviceState says whether a device is heard, and what is wrong with it.
+// deviceState shows whether a device is heard, and its problems.
 export const deviceState = (d) => [
   state(isSilent(d) ? "silent" : "online"),
   d.alarms > 0 && [
@@ -27,13 +28,13 @@ export const deviceState = (d) => [
   !d.decoder_id && [" ", state("no decoder")]
 ];
 
-// sensorName is the name of a sensor; those that a decoder created are called like their key,
-// and named after what they measure.
+// sensorName is the name of a sensor. A sensor that a decoder created has its key as its name; its
+// sensor type says more.
 export const sensorName = (s) => (s.name && s.name !== s.key ? s.name : s.type_name || s.key);
 
 const isLow = (r) => r && r.battery !== null && r.battery <= lowBattery;
 
-// battery and strength are what the last uplinks say, "" for nothing.
+// battery and strength describe the last uplinks; "" if they report nothing.
 export const battery = (r) => (r && r.battery !== null ? Math.round(r.battery) + " %" : "");
 export const strength = (r) =>
   r && r.rssi !== null ? [r.rssi + " dBm", r.snr !== null && "SNR " + r.snr + " dB"].filter(Boolean).join(", ") : "";

@@ -8,7 +8,7 @@ import { asking, during, field, pick, valuesOf } from "../core/form.js";
 
 export const valueOf = (v) => (v.text === undefined ? String(v.value) : v.text);
 
-// tried shows what a decoder makes of a frame, and what is stored today.
+// tried shows the result of a decoder on a frame beside the stored readings.
 export function tried(f) {
   const place = (e) => (e.line ? " (line " + e.line + (e.column ? ", column " + e.column : "") + ")" : "");
   const stored = (r) => f.stored.find((s) => s.sensor_id === r.sensor_id && s.key === r.key && s.time === r.time);
@@ -17,7 +17,7 @@ export function tried(f) {
     valueOf(r),
     r.sensor_type_id,
     stamp(r.time),
-    [state(r.effect), stored(r) && " stored today: " + valueOf(stored(r))]
+    [state(r.effect), r.effect !== "unchanged" && stored(r) && " stored today: " + valueOf(stored(r))]
   ]);
   return h(
     "div",
@@ -33,26 +33,33 @@ export function tried(f) {
       ["Time", [stamp(f.time), " UTC"]],
       ["fPort", f.fPort],
       ["Payload", code(f.payload)],
-      ["Took", f.took_us + " µs"],
+      ["Took", Math.round(f.took_us) + " µs"],
       ["Event", f.event && link("trace", { id: f.event }, "Timeline")],
       ["Notes", f.notes.length > 0 && f.notes.map((n) => h("div", null, n))]
     ]),
-    h("h3", null, "Values"),
-    table(
-      "Values",
-      ["Key", "Value", "Time (UTC)"],
-      f.values.map((v) => [v.key, valueOf(v), v.time ? stamp(v.time) : "the frame's"]),
-      "No values."
-    ),
-    h("h3", null, "Readings"),
-    table(
-      "Readings",
-      ["Key", "Value", "Sensor type", "Time (UTC)", "Compared with today"],
-      readings,
-      "No readings: no key is mapped."
-    )
+    f.errors.length === 0 && results(f, readings)
   );
 }
+
+// results shows the values and readings of a frame.
+const results = (f, readings) => [
+  h("h3", null, "Values"),
+  table(
+    "Values",
+    ["Key", "Value", "Time (UTC)"],
+    f.values.map((v) => [v.key, valueOf(v), v.time ? stamp(v.time) : "the frame's"]),
+    "No values.",
+    { compact: true }
+  ),
+  h("h3", null, "Readings"),
+  table(
+    "Readings",
+    ["Key", "Value", "Sensor type", "Time (UTC)", "Compared with today"],
+    readings,
+    "No readings: no key is mapped.",
+    { compact: true }
+  )
+];
 
 // trialOf makes the request of the form.
 function trialOf(v) {
@@ -73,7 +80,7 @@ function trialOf(v) {
   return { ...body, frames: [frame] };
 }
 
-// named are the records of an account, or of all, for a list to pick from.
+// named returns the records of one or all accounts to pick from.
 const named = async (op, account) =>
   (await all(op, { query: { account } })).map((x) => [x.id, x.name || x.identifier || x.id]);
 
