@@ -66,7 +66,7 @@ func createRecordsForViews(g *e2e.Gateway) []view {
 		{"overview", "now", []string{"Back ends ready", "Devices online", "1 × message without a relay", "Received, per minute"}},
 		{"system", "system", []string{"Back ends", "Purpose", "Records on disk"}},
 		{"events", "events", []string{"Unrouted", "Frame"}},
-		{"deliveries", "deliveries", []string{"acme", "Inbound SMS"}},
+		{"deliveries", "deliveries", []string{"acme", "Inbound SMS", "Too warm"}},
 		{"jobs", "jobs", []string{"Suspend a SIM", "Claim tokens", "1 of 1 done"}},
 		{"trace", "trace?id=" + g.Events("kind=uplink")[0].ID, []string{"Timeline", "received"}},
 		{"devices", "devices", []string{"shed", "dBm", "31 °C"}},

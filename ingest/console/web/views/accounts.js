@@ -11,7 +11,7 @@ import { may, mayAdmin, ownAccount } from "../core/session.js";
 import { drift } from "./drift.js";
 import { addLocation } from "./pickers.js";
 
-// reasons say what changed a balance.
+// reasons describe the changes of a balance.
 const reasons = {
   opened: "first credit, from the inventory",
   reset: "set by the inventory",
@@ -30,7 +30,7 @@ const scopes = [
   ["carrier", "inbound SMS of carriers"]
 ];
 
-// newest is the text of the token that was made last in this page.
+// newest is the text of the last token that was created in this page.
 let newest = "";
 export const lastToken = () => newest;
 
@@ -149,10 +149,8 @@ function list(main, params, signal) {
           a.id
         ]);
         if (params.sort === "Credit") rows.sort((a, b) => a[1] - b[1]);
-        return table("Accounts", ["Account", "Credit#", "Id#"], rows, [
-          "No accounts yet. ",
-          mayAdmin() && link("start", {}, "First steps")
-        ]);
+        const empty = ["No accounts yet. ", mayAdmin() && link("start", {}, "First steps")];
+        return table("Accounts", ["Account", "Credit#", "Id#"], rows, empty, { compact: true });
       },
       { signal, every: 30_000 }
     )
@@ -231,7 +229,9 @@ function tokens(acct, signal) {
           { class: "bar" },
           button("New token", () => addToken(acct, () => part.again()), { class: "main" })
         ),
-        table("Tokens", ["Id", "Scopes", "Source", "Created", "Declared by", "Change"], rows, "No tokens yet.")
+        table("Tokens", ["Id", "Scopes", "Source", "Created", "Declared by", "Change"], rows, "No tokens yet.", {
+          compact: true
+        })
       ];
     },
     { signal }

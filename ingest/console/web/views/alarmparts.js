@@ -1,11 +1,11 @@
-// What several views show of alarms, and what they do with them.
+// Alarms and rules in several views.
 
 import { all, call } from "../core/api.js";
 import { button } from "../core/dom.js";
 import { during } from "../core/form.js";
 import { may, mayChange } from "../core/session.js";
 
-// rules are the rules of all accounts, asked for once in a while.
+// rules has the rules of all accounts; loadRules loads them again after half a minute.
 const rules = new Map();
 let loadedAt = 0;
 export async function loadRules(signal) {
@@ -15,6 +15,8 @@ export async function loadRules(signal) {
 }
 const ruleOf = (a) => rules.get(a.account + "-" + a.rule_id);
 export const ruleName = (a) => (ruleOf(a) && ruleOf(a).name) || a.rule_id;
+// senderName is the name of a delivery's rule, or the id of its relay.
+export const senderName = (d) => (d.kind === "rule" ? ruleName({ account: d.account, rule_id: d.relay }) : d.relay);
 
 // raising reports whether the condition of an alarm's rule looks at a value.
 export const raising = (a, key) =>

@@ -29,7 +29,7 @@ const ruleLink = (a) => link("rules", { id: a.rule_id, account: String(a.account
 
 const deviceName = (a) => a.device_name || a.device_id;
 const device = (a) => link("devices", { id: a.device_id, account: String(a.account) }, deviceName(a));
-// readings are those of an alarm; the values of the rule's condition come first.
+// readings returns the readings of an alarm; the values of the rule's condition come first.
 const readings = (a) =>
   Object.entries(a.readings)
     .map(([key, v]) => [key, valueOf(v) + (v.units && " " + v.units)])
@@ -56,7 +56,7 @@ function alarmDetail(a, ctx) {
       ["Alarm", code(a.id)]
     ]),
     h("h3", null, "Readings that raised it"),
-    table("Readings of " + a.id, ["Key", "Value"], readings(a), "No readings."),
+    table("Readings of " + a.id, ["Key", "Value"], readings(a), "No readings.", { compact: true }),
     mayChange() && note,
     h(
       "p",
@@ -125,7 +125,7 @@ export const show = (main, params, signal) => {
     },
     columns: [
       { head: "Device", value: deviceName, cell: () => "" },
-      { head: "Rule", value: ruleName, cell: ruleLink, roomy: true },
+      { head: "Rule", value: ruleName, cell: ruleLink },
       { head: "Readings", value: summary, cell: (a) => long(cut(summary(a), 90)) },
       {
         head: "State",
@@ -133,7 +133,7 @@ export const show = (main, params, signal) => {
         cell: (a) => [
           state(a.state),
           isMuted(a) && [" ", state("muted")],
-          a.acknowledged_at && h("span", { class: "hint" }, " " + a.acknowledged_by)
+          a.acknowledged_at && h("div", { class: "hint" }, "acknowledged by " + a.acknowledged_by)
         ]
       },
       { head: "Raised", value: (a) => a.raised_at, cell: (a) => when(a.raised_at) },

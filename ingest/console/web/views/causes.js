@@ -9,14 +9,15 @@ import { jobWords } from "../core/filters.js";
 import { plural } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may } from "../core/session.js";
+import { loadRules, senderName } from "./alarmparts.js";
 
 const scanned = 500; // records that are grouped
 
-// causeOf is a reason without what differs from one record to the next.
+// causeOf is a reason without the numbers, ids and quoted texts, which differ between records.
 const causeOf = (reason) => (reason || "no reason").replace(/"[^"]*"|[0-9a-f]{8,}|\d+(\.\d+)?/gi, "…").slice(0, 160);
 
-// kinds are the lists of failures: which records, what a group is called, where it is listed
-// and how it is tried again.
+// kinds has, for each kind of failure, the query for its records, the key and name of a group, the
+// view that lists a group, and the operation that tries it again.
 const kinds = {
   dead: {
     op: "listDeliveries",
@@ -25,7 +26,7 @@ const kinds = {
     at: (d) => d.created_at,
     group: (d) => [d.account, d.kind, d.relay, causeOf(d.reason)].join("|"),
     reason: (d) => d.reason,
-    about: (d) => [d.kind === "rule" ? "rule " : d.kind === "relay" ? "relay " : d.kind + " ", d.relay],
+    about: (d) => [d.kind === "rule" ? "rule " : d.kind === "relay" ? "relay " : d.kind + " ", senderName(d)],
     view: (d) => ["deliveries", { state: "dead", account: String(d.account), relay: d.relay, kind: d.kind }],
     retry: "replayDeliveries",
     body: (records) => ({ ids: records.map((d) => d.id) })
@@ -70,6 +71,7 @@ const kinds = {
 async function groupsOf(name, signal) {
   const kind = kinds[name];
   if (!may(kind.op)) return [];
+  if (name === "dead") await loadRules(signal).catch(() => {});
   const found = await call(kind.op, { query: { ...kind.query, limit: scanned }, signal }),
     groups = new Map();
   for (const record of found.data) {
@@ -80,8 +82,8 @@ async function groupsOf(name, signal) {
   return [...groups.values()].map((g) => ({ ...g, more: Boolean(found.meta.next) }));
 }
 
-// causes makes a part of a view with the failures of some kinds, limit groups at first. It is
-// empty if nothing failed; none is shown in its place.
+// causes makes a part of a view with the failures of some kinds, at first limit groups. Without
+// failures it shows the text none.
 export function causes(names, signal, { none = "", limit = 12 } = {}) {
   const note = told();
   const retry = (g) => (e) =>

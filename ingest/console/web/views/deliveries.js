@@ -5,9 +5,10 @@ import { link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { button, code, h, long, pairs, pre, stamp, state, table, when } from "../core/dom.js";
 import { ask, during } from "../core/form.js";
-import { cut, plural } from "../core/format.js";
+import { cut, plural, stateWord } from "../core/format.js";
 import { listing, onAll, onSelected } from "../core/list.js";
 import { may } from "../core/session.js";
+import { loadRules, senderName } from "./alarmparts.js";
 import { causes } from "./causes.js";
 
 const countedPages = 20; // pages of 1000 that a confirmation counts
@@ -31,7 +32,7 @@ async function replayDeliveries(clicked, ctx, chosen, filter) {
   await during(clicked, ctx.said, async () => {
     const repeated = (chosen || []).filter(arrived).length;
     const n = chosen ? String(chosen.length) : await countDeliveries(filter, ctx.signal);
-    if (n === "0") return "No failed delivery matches.";
+    if (n === "0") return h("p", { class: "hint" }, "No failed delivery matches.");
     const text = [
       chosen ? "Each is sent to its target again." : "Every failed delivery that matches the filters is sent again."
     ];
@@ -82,7 +83,9 @@ export function deliveryDetail(d, ctx) {
       ["Delivery", code(d.id)],
       ["Kind", d.kind],
       ["Account", account(d.account)],
-      [d.kind === "rule" ? "Rule" : "Relay", d.relay],
+      d.kind === "rule"
+        ? ["Rule", link("rules", { id: d.relay, account: String(d.account) }, senderName(d))]
+        : ["Relay", d.relay],
       [subjects[d.kind] || "Record", code(d.message_id)],
       ["From", d.originator],
       ["To", d.destination],
@@ -120,16 +123,20 @@ export const show = listing({
   empty: "No deliveries match the filters.",
   act: "replayDeliveries",
   selectable: (d) => d.state === "dead" || arrived(d),
-  head: (filter, signal) => (filter.state || filter.q || filter.relay ? "" : causes(["dead"], signal, { limit: 3 })),
+  head: (filter, signal) => (Object.keys(filter).length ? "" : causes(["dead"], signal, { limit: 3 })),
+  load: async (query, signal) => {
+    await loadRules(signal).catch(() => {});
+    return call("listDeliveries", { query, signal });
+  },
   name: (d) => kinds[d.kind] || d.kind,
   detail: deliveryDetail,
   columns: [
     { head: "Delivery", cell: () => "", value: (d) => d.kind },
-    { head: "Relay or rule", cell: (d) => d.relay, value: (d) => d.relay },
+    { head: "Relay or rule", cell: senderName, value: senderName },
     { head: "Created", cell: (d) => when(d.created_at), value: (d) => d.created_at },
     { head: "Account", cell: (d) => account(d.account), value: (d) => d.account, rest: true },
     { head: "Target", cell: (d) => long(cut(d.target, 80)), value: (d) => d.target, rest: true, roomy: true },
-    { head: "State", cell: (d) => state(d.state), value: (d) => d.state },
+    { head: "State", cell: (d) => state(d.state), value: (d) => stateWord(d.state) },
     { head: "Reason", cell: (d) => long(cut(d.reason, 160)), value: (d) => d.reason },
     { head: "Attempts", cell: (d) => d.attempts.length, value: (d) => d.attempts.length, number: true, rest: true }
   ],

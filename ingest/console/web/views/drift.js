@@ -1,4 +1,4 @@
-// Drift: what differs from the inventory documents, because the console or the API changed it.
+// Drift: fields that the console or the API has changed since an inventory document declared them.
 
 import { call } from "../core/api.js";
 import { code, h, state, table, when } from "../core/dom.js";
@@ -16,11 +16,11 @@ const row = (d, single) => [
   d.deleted ? state("changed", "deleted") : text(d.declared),
   d.deleted ? "" : text(d.present),
   [d.changed_at && when(d.changed_at), d.changed_by && " by " + d.changed_by],
-  d.reset && code("--reset " + d.reset)
+  d.reset && code("apply --reset " + d.reset)
 ];
 
-// drift shows the fields that differ from their documents, of one account or all; nothing if
-// the reader may not see them.
+// drift shows the fields of one or all accounts that differ from their documents. It is empty if the
+// reader may not see them.
 export function drift(signal, account) {
   if (!may("getInventoryDrift")) return "";
   return section(
@@ -29,7 +29,7 @@ export function drift(signal, account) {
       const found = await call("getInventoryDrift", { signal }),
         rows = found.data.filter((d) => !account || d.account === account),
         missing = found.missing.filter((m) => !account || m.startsWith("account " + account + ":"));
-      const heads = ["Field", "Declared", "Now", "Changed", "Taken back by"];
+      const heads = ["Field", "Declared", "Now", "Changed", "Undo with"];
       return [
         table(
           "Drift",

@@ -1,4 +1,4 @@
-// Events: what arrived, what became of it, and its replay.
+// Events: everything that arrived, with its result, and replays.
 
 import { account } from "../core/accounts.js";
 import { link } from "../core/address.js";
@@ -10,14 +10,14 @@ import { listing, onAll, onSelected } from "../core/list.js";
 import { may } from "../core/session.js";
 import { causes } from "./causes.js";
 
-// tallies are numbers with their nouns, as "2 added, 1 changed".
+// tallies writes numbers that are not zero with their words: "2 added, 1 changed".
 const tallies = (numbers) =>
   Object.entries(numbers)
     .filter(([, n]) => n > 0)
     .map(([text, n]) => n + " " + text)
     .join(", ");
 
-// replayed says what a replay has changed.
+// replayed describes the effects of a replay.
 function replayed(r) {
   const effects = [
     r.readings && tallies(r.readings) && "Readings: " + tallies(r.readings) + ".",
@@ -29,18 +29,19 @@ function replayed(r) {
   return [plural(r.count, "event is", "events are") + " processed again.", ...effects.filter(Boolean)].join(" ");
 }
 
-// replayEvents replays events after a question that says how many they are, what would change
-// and whether rules run, and reports what has changed.
+// replayEvents replays events and reports the effects. Before, a question gives their number and the
+// expected changes, and offers to run rules.
 export async function replayEvents(clicked, ctx, selection) {
   await during(clicked, ctx.said, async () => {
     const preview = await call("replayEvents", { body: { ...selection, dry_run: true, limit: 1 }, signal: ctx.signal });
     const n = preview.count;
-    if (n === 0) return "No event matches.";
+    if (n === 0) return h("p", { class: "hint" }, "No event matches.");
+    const frames = preview.events && (selection.kind || "uplink") === "uplink";
     const rules =
-      preview.events && field("rules", "Run rules: they may raise alarms and send notifications", "check", false);
+      frames && field("rules", "Run rules: they may raise alarms and send notifications", "check", false);
     const texts = [
       "Each is processed again as if it had just arrived. Readings are overwritten; existing deliveries stay.",
-      preview.events &&
+      frames &&
         (tallies(preview.readings) ? "Readings: " + tallies(preview.readings) + "." : "No reading changes."),
       rules
     ];
@@ -52,7 +53,7 @@ export async function replayEvents(clicked, ctx, selection) {
   });
 }
 
-// replayBy asks for what limits a replay: a decoder, a device, a relay or a reason.
+// replayBy asks for the limits of a replay, such as a decoder, a device, a relay or a reason.
 export function replayBy(ctx, presets = {}) {
   const acct = presets.account;
   const picked = (name, text, load) => pick(name, text, load, presets[name] || "", { blank: "Any" });
@@ -88,7 +89,7 @@ export function replayBy(ctx, presets = {}) {
   );
 }
 
-// foretell shows what a replay would change, without changing it.
+// foretell shows the changes that a replay would make, without making them.
 export async function foretell(clicked, ctx, selection) {
   await during(clicked, ctx.said, async () => {
     const r = await call("replayEvents", { body: { ...selection, dry_run: true }, signal: ctx.signal });
@@ -110,18 +111,20 @@ export async function foretell(clicked, ctx, selection) {
         ["Selected back to", r.searched_to && stamp(r.searched_to)],
         [
           "Events",
-          r.events.done + " stored, " + r.events.quarantined + " quarantined, " + r.events.differ + " differ from now"
+          tallies({
+            stored: r.events.done,
+            quarantined: r.events.quarantined,
+            "with another result than now": r.events.differ
+          })
         ],
         [
           "Readings",
-          r.readings.added +
-            " added, " +
-            r.readings.changed +
-            " changed, " +
-            r.readings.unchanged +
-            " unchanged, " +
-            r.readings.stays +
-            " stay"
+          tallies({
+            added: r.readings.added,
+            changed: r.readings.changed,
+            unchanged: r.readings.unchanged,
+            "no longer produced, but kept": r.readings.stays
+          }) || "none"
         ]
       ]),
       rows.length > 0 &&
@@ -143,7 +146,6 @@ const differences = (e) =>
     e.devices.map((d) => [d.identifier + ": ", d.notes.join("; "), changes(d), h("br")])
   );
 
-// titles say what an event is before its id.
 const kinds = { uplink: "Frame", sms: "Inbound SMS", receipt: "Delivery receipt", cdr: "Call records" };
 export const eventTitle = (e) => kinds[e.kind] || e.kind;
 
@@ -154,7 +156,7 @@ export function eventDetail(e, ctx) {
     pairs([
       ["Event", code(e.id)],
       ["Received", [stamp(e.received_at), " UTC"]],
-      ["Kind", e.kind],
+      ["Kind", eventTitle(e)],
       ["Source", e.source],
       ["Account", e.account ? account(e.account) : "unknown"],
       ["State", state(e.state)],
@@ -185,7 +187,8 @@ export const show = listing({
   selectable: () => true,
   name: eventTitle,
   detail: eventDetail,
-  head: (filter, signal) => (filter.state || filter.q ? "" : causes(["quarantined", "unrouted"], signal, { limit: 3 })),
+  head: (filter, signal) =>
+    Object.keys(filter).length ? "" : causes(["quarantined", "unrouted"], signal, { limit: 3 }),
   columns: [
     { head: "Event", cell: () => "", value: (e) => e.id },
     { head: "Received", cell: (e) => when(e.received_at), value: (e) => e.received_at },

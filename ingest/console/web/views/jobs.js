@@ -21,7 +21,7 @@ function progress(j) {
   return j.items.done + " of " + j.items.total + " done" + (failures ? ", " + failures + " failed" : "");
 }
 
-// grouped joins completed jobs of one kind and account that follow each other.
+// grouped joins consecutive completed jobs of one kind and account.
 function grouped(jobs) {
   const groups = [];
   for (const j of jobs) {
@@ -39,7 +39,7 @@ function grouped(jobs) {
   return groups;
 }
 
-// repeats are the attempts of a job that needed more than one.
+// repeats is the number of attempts of a job that needed more than one.
 const repeats = (j) => (j.tries > 1 ? j.tries : "");
 
 const detail = (j) => [
@@ -87,7 +87,7 @@ export const show = listing({
   detail,
   group: grouped,
   columns: [
-    { head: "Job", cell: (j) => j.others && h("b", null, "× " + (j.others.length + 1)), value: wordsOf },
+    { head: "Job", cell: (j) => j.others && h("b", null, "×\u00a0" + (j.others.length + 1)), value: wordsOf },
     { head: "Created", cell: (j) => when(j.created_at), value: (j) => j.created_at },
     { head: "Account", cell: (j) => account(j.account), value: (j) => j.account, rest: true },
     {

@@ -55,7 +55,7 @@ async function repeat(clicked, ctx, m) {
   });
 }
 
-// codes are the results that a message as a whole is reported with.
+// codes are the results of a whole message in delivery reports.
 const codes = {
   1: "delivered",
   2: "not delivered: rejected by the phone",
@@ -121,7 +121,7 @@ function outboundDetail(m, ctx) {
   ];
 }
 
-// states are those of the parts, with how many have each where they differ.
+// states shows the states of the parts, with the number of parts in each if they differ.
 function states(m) {
   if (m.event) return state(m.event.state);
   const counts = new Map();
@@ -129,8 +129,8 @@ function states(m) {
   return [...counts].map(([s, n]) => [state(s), counts.size > 1 ? " " + n + " of " + m.parts.length + " " : " "]);
 }
 const stateText = (m) => (m.event ? m.event.state : [...new Set(m.parts.map((p) => p.state))].join(" "));
-// reasonOf is why a message is in its state. The outcome of most received ones only repeats
-// the numbers.
+// reasonOf is the reason of a message's state. It omits the outcome of a received message that only
+// repeats the numbers.
 const reasonOf = (m) =>
   m.event
     ? m.event.reason || (m.event.outcome.startsWith("from ") ? "" : m.event.outcome)
@@ -175,7 +175,8 @@ export const show = listing({
   act: "resendMessages",
   selectable: (m) => lost(m) > 0,
   name: (m) => (m.event ? "In" : "Out"),
-  detail: (m, ctx) => (m.event ? eventDetail(m.event, ctx) : outboundDetail(m, ctx)),
+  detail: (m, ctx) =>
+    m.event ? [messageText(m) && pre(messageText(m)), eventDetail(m.event, ctx)] : outboundDetail(m, ctx),
   columns: [
     { head: "Message", value: (m) => (m.event ? "in" : "out"), cell: () => "" },
     { head: "Time", value: (m) => m.received_at, cell: (m) => when(m.received_at) },

@@ -1,4 +1,4 @@
-// Mutes: alarms of a rule or a device that run no actions for a while.
+// Mutes: for a while, alarms of a rule or a device run no actions.
 
 import { call } from "../core/api.js";
 import { editIn, field } from "../core/form.js";
@@ -10,17 +10,19 @@ const durations = [
   ["168h", "1 week"]
 ];
 
-// muteIn asks what to mute and for how long; done(text) follows. target has account, rule_id
+// muteIn asks for the scope and duration of a mute and calls done(text). target has account, rule_id
 // and rule_name, or device_id and device_name, or both.
 export function muteIn(target, done) {
-  const rule = target.rule_id && ["rule", "the rule " + target.rule_name + " for all devices"];
-  const device = target.device_id && ["device", "all rules for " + target.device_name];
-  const both = rule && device && ["both", "the rule " + target.rule_name + " for " + target.device_name];
+  const rule = target.rule_id && ["rule", "this rule, all devices"];
+  const device = target.device_id && ["device", "all rules, this device"];
+  const both = rule && device && ["both", "this rule, this device"];
   editIn(
     "Mute alarms",
     {
       go: "Mute",
-      intro: "Alarms are still raised and listed, but send nothing.",
+      intro:
+        [rule && "Rule: " + target.rule_name, device && "device: " + target.device_name].filter(Boolean).join(", ") +
+        ". Muted alarms are raised and listed, but send nothing.",
       aliases: { for: "duration" },
       fields: [
         field("scope", "Mute", [both, rule, device].filter(Boolean), ""),
@@ -37,7 +39,7 @@ export function muteIn(target, done) {
   );
 }
 
-// unmute ends the mutes that keep an alarm's actions back.
+// unmute ends all mutes of an alarm.
 export async function unmute(a) {
   const scopes = [{ rule_id: a.rule_id, device_id: a.device_id }, { rule_id: a.rule_id }, { device_id: a.device_id }];
   for (const query of scopes) await call("unmuteAlarms", { query, as: String(a.account), accept: [404] });

@@ -239,7 +239,8 @@ function one(main, params, signal) {
           "Usage by month",
           ["Month (UTC)", "Used#"],
           months.map((m) => [m.month, bytes(m.bytes)]),
-          ""
+          "",
+          { compact: true }
         );
       },
       { signal }

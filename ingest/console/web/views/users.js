@@ -5,19 +5,21 @@ import { call } from "../core/api.js";
 import { button, h, redraw, state, table, told, when, wrong } from "../core/dom.js";
 import { ask, during, editIn, field, pick } from "../core/form.js";
 
-const roles = [
-  ["viewer", "viewer: reads, without message texts"],
-  ["operator", "operator: also changes devices, rules, relays, SIMs"],
-  ["admin", "admin: also accounts, tokens, credit, users"],
-  ["account", "account: reads one account"]
-];
+const roles = {
+  viewer: "Reads everything except the texts of messages.",
+  operator: "Reads everything, and changes devices, rules, relays and SIMs.",
+  admin: "Also changes accounts, tokens, credit and users.",
+  account: "Reads one account."
+};
 
 // addUser asks for a new user.
 function addUser(again, note) {
   const acct = pick("account", "Account", accountNames, "", { required: true });
-  const role = field("role", "Role", roles, "viewer");
+  const role = field("role", "Role", Object.keys(roles), "viewer", { hint: " " });
   const follow = () => {
-    acct.hidden = role.querySelector("select").value !== "account";
+    const word = role.querySelector("select").value;
+    acct.hidden = word !== "account";
+    role.querySelector(".hint").textContent = roles[word];
   };
   role.addEventListener("change", follow);
   follow();
@@ -48,9 +50,10 @@ function addUser(again, note) {
 export async function show(main, _, signal) {
   const note = told(),
     body = h("div");
-  const change = (clicked, question, act, done) =>
+  const change = (clicked, verb, u, act, done) =>
     during(clicked, note, async () => {
-      if (!(await ask(question, "The user's sessions end at once.", "Yes"))) return "";
+      const effect = verb === "Enable" ? "The user can sign in again." : "The user's sessions end at once.";
+      if (!(await ask(verb + " " + u.name + "?", effect, verb))) return "";
       await act();
       load();
       return done;
@@ -60,7 +63,7 @@ export async function show(main, _, signal) {
     return [
       u.name,
       u.role,
-      u.account === null ? "all" : account(u.account),
+      u.account === null ? "all accounts" : account(u.account),
       u.provider,
       state(u.disabled ? "disabled" : "enabled"),
       u.signed_in_at ? when(u.signed_in_at) : "never",
@@ -72,7 +75,8 @@ export async function show(main, _, signal) {
           (e) =>
             change(
               e.target,
-              verb + " " + u.name + "?",
+              verb,
+              u,
               () => call("changeUser", { path: { name: u.name }, body: { disabled: !u.disabled } }),
               u.name + " is " + verb.toLowerCase() + "d."
             ),
@@ -83,7 +87,8 @@ export async function show(main, _, signal) {
           (e) =>
             change(
               e.target,
-              "Remove " + u.name + "?",
+              "Remove",
+              u,
               () => call("removeUser", { path: { name: u.name } }),
               u.name + " is removed."
             ),
@@ -100,7 +105,8 @@ export async function show(main, _, signal) {
           "Users",
           ["Name", "Role", "Account", "Provider", "State", "Last sign-in", "Change"],
           data.map(row),
-          "No users yet. Add one, and keep the admin token for programs."
+          "No users yet. Add one, and keep the admin token for programs.",
+          { compact: true }
         )
       ]);
     } catch (error) {
