@@ -8,7 +8,7 @@ let known = [],
   askedAt = 0,
   loading = null;
 
-// load asks for the accounts, at most each half minute. Without an answer, ids stay ids.
+// load requests the accounts, at most each half minute. Without an answer, ids are shown.
 function load() {
   if (loading || Date.now() - askedAt < retryAfter) return loading || Promise.resolve();
   askedAt = Date.now();
@@ -25,7 +25,7 @@ function load() {
 
 const nameOf = (id) => known.find((a) => a.id === Number(id))?.name || String(id);
 
-// account shows the account of an id by name, with the id on hover; nothing for none.
+// account shows the name of an account, with the id on hover; "" without an id.
 export function account(id) {
   if (!id) return "";
   const shown = h("span", { class: "account", title: "Account " + id }, nameOf(id));
@@ -36,7 +36,7 @@ export function account(id) {
   return shown;
 }
 
-// accounts returns all accounts, by name. After forget, the next call loads them again.
+// accounts returns all accounts in the order of their names. After forget, the next call loads them again.
 export async function accounts() {
   if (known.length === 0) askedAt = 0;
   await load();
@@ -48,5 +48,5 @@ export function forget() {
   askedAt = 0;
 }
 
-// accountNames are the accounts for a list to pick from: [[id, name]].
+// accountNames returns the accounts to pick from: [[id, name]].
 export const accountNames = async () => (await accounts()).map((a) => [String(a.id), a.name]);

@@ -1,5 +1,5 @@
-// Addresses of the console: "#view?what=it+shows". A reload, the back button and a link
-// sent to a colleague show the same.
+// Addresses of the console: "#view?name=value". An address has all parameters of a view, for
+// reloads, the back button and links to colleagues.
 
 import { h } from "./dom.js";
 
@@ -12,7 +12,7 @@ export function address(view, params = {}) {
 
 export const link = (view, params, ...text) => h("a", { href: address(view, params) }, text);
 
-// go opens a view; the present one is drawn again.
+// go opens a view, and draws the current view again if the address is unchanged.
 export function go(view, params) {
   if (location.hash === address(view, params)) window.dispatchEvent(new HashChangeEvent("hashchange"));
   else location.hash = address(view, params);

@@ -1,7 +1,7 @@
 // All requests to the gateway.
 //
-// Every operation that the console asks for stands in this table under its
-// operationId. A test compares it with the contract, and nothing else names a path.
+// This table has every operation that the console uses, by its operationId. A test compares it
+// with the contract; no other module names a path.
 
 export const api = {
   "getStatus": "GET /admin/status",
@@ -106,14 +106,13 @@ export const api = {
   "getInventory": "GET /admin/inventory"
 };
 
-// The headers that sign a request in, and what to do when the gateway refuses
-// them; session.js sets both.
+// credentials has the headers of a request and the reaction to their refusal; session.js sets both.
 let credentials = { headers: () => ({}), refused: () => {} };
 export const signWith = (signer) => {
   credentials = signer;
 };
 
-// remedies are what the reader can do about a status.
+// remedies tell the reader what to do about a status.
 const remedies = {
   403: "Your role may not do this, or the record belongs to another account.",
   404: "The record does not exist any more. Reload the list.",
@@ -121,16 +120,16 @@ const remedies = {
   503: "A back end does not answer at the moment; System shows which. Nothing was changed."
 };
 
-// fieldsOf are the errors of single fields. The messaging API names the fields in one text and
-// says why in the message.
+// fieldsOf returns the errors by field. The messaging API lists the fields in one text and gives
+// the reason in the message.
 function fieldsOf(data) {
   const errors = (data && data.errors) || {};
   if (typeof errors !== "string") return errors;
   return Object.fromEntries(errors.split(", ").map((name) => [name, data.message]));
 }
 
-// problemOf is the error of an answer without success. Its message is for the reader; brief
-// is its first line, fields the errors of single fields.
+// problemOf returns the error of an unsuccessful answer. Its message is for the reader; brief is the
+// first line, fields has the errors by field.
 function problemOf(status, data) {
   const message = data && data.message ? data.message : "";
   const brief =
@@ -144,8 +143,8 @@ function problemOf(status, data) {
 
 export const unreachable = "The gateway does not answer. Is it running, and can this machine reach it?";
 
-// call asks for an operation of the table; as is the account to act as, needed outside the
-// admin API. An error's message is for the reader.
+// call requests an operation of the table. as is the account to act as; operations outside the
+// admin API need it. The message of an error is for the reader.
 export async function call(name, { path = {}, query = {}, body, accept = [], as, signal } = {}) {
   const [method, template] = api[name].split(" ");
   const asked = new URLSearchParams(
@@ -177,7 +176,7 @@ export async function call(name, { path = {}, query = {}, body, accept = [], as,
   return data;
 }
 
-// all returns the records of every page of a list, at most limit.
+// all reads the pages of a list and returns at most limit records.
 export async function all(name, { query = {}, limit = 1000, ...options } = {}) {
   const records = [];
   for (let cursor = ""; ;) {

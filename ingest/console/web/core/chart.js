@@ -27,7 +27,8 @@ function drawMarks(plot, marks) {
   ctx.restore();
 }
 
-// rangeOf shows values that are never negative from zero, and gives a flat line room.
+// rangeOf returns the range of an axis. It begins at zero for values that are not negative and vary
+// much, and leaves room around a flat line.
 function rangeOf(plot, least, most) {
   if (least === null || least === undefined) return [0, 1];
   if (least >= 0 && least <= most / 2) return [0, Math.max(most * 1.1, 1)];

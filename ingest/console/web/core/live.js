@@ -1,8 +1,8 @@
-// Polling: a view that shows the present asks again while somebody looks at it.
+// Polling: a view refreshes itself while its tab is visible.
 
-// poll calls refresh now, then every so many milliseconds until the signal ends
-// it, and at once when the tab comes back into view. A tab in the background and
-// a call that is still under way are left alone. It returns the first call.
+// poll calls refresh now, every so many milliseconds until the signal aborts, and when the tab
+// becomes visible again. It does not call refresh while the tab is hidden or while the last call is
+// pending. It returns the promise of the first call.
 export function poll(refresh, { every = 5000, signal }) {
   let busy = false;
   const once = async () => {

@@ -37,8 +37,8 @@ function range(values) {
   return [least - room, most + room];
 }
 
-// places draws points [{ latitude, longitude, name, href, warn }]. A degree of
-// longitude is as wide as it is on the ground, in the middle of the plot.
+// places draws points [{ latitude, longitude, name, href, warn }]. In the middle of the plot, a
+// degree of longitude has its true width relative to a degree of latitude.
 export function places(points) {
   const width = Math.max(300, byId("main").clientWidth - 80); // texts keep their size
   let [west, east] = range(points.map((p) => p.longitude)),

@@ -1,5 +1,5 @@
-// Parts of a view that load by themselves. One whose back end is down says so, marks what
-// it showed before as stale, and leaves the other parts as they are.
+// Parts of a view that load by themselves. If a part cannot load, it shows the error and marks its
+// old content as stale; the other parts are not affected.
 
 import { button, h, redraw, reading, wrong } from "./dom.js";
 import { clock } from "./format.js";
@@ -43,6 +43,6 @@ export function section(title, load, { signal, every, hint, actions } = {}) {
   return place;
 }
 
-// stale says that what is shown is old, since when, and why.
+// stale shows since when the content is old, and the reason.
 export const stale = (since, error) =>
   h("p", { class: "note stale-note" }, "Stale: not refreshed since " + clock(since) + " UTC. " + error.message);

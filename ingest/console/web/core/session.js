@@ -43,7 +43,7 @@ function headers() {
   return session ? { "X-CSRF-Token": session.csrf_token } : {};
 }
 
-// start says what to do when the operator has signed in, and when the session ends.
+// start sets the functions that run after a sign-in and at the end of a session.
 export function start(signed, left) {
   onSignedIn = signed;
   onLeave = left;
@@ -58,8 +58,8 @@ export function start(signed, left) {
   });
 }
 
-// leave forgets who has signed in and asks again; why is shown, "" for no reason. A
-// session that the cookie still holds goes on.
+// leave ends the sign-in of this page and shows the form with the reason why, "" for none. A
+// session that the cookie still has goes on.
 export async function leave(why) {
   onLeave();
   const left = signedIn();
@@ -83,7 +83,7 @@ function arrived() {
   onSignedIn();
 }
 
-// refusals are what the gateway says of a sign-in through the provider, in the address.
+// refusals are the texts for a failed sign-in through the provider, by the word in the address.
 const refusals = {
   refused: "The provider refused the sign-in, or your role is not known here. The gateway's log has the reason.",
   unavailable: "The provider or the database does not answer. Try again later."

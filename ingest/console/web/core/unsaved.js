@@ -1,4 +1,4 @@
-// Unsaved work: a form that was edited asks before its content is lost.
+// Unsaved work: an edited form asks before its content is lost.
 
 const edited = new Set();
 

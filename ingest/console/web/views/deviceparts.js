@@ -1,4 +1,4 @@
-// What several views show of a device.
+// Parts of devices that several views show.
 
 import { link } from "../core/address.js";
 import { state, when } from "../core/dom.js";

@@ -1,4 +1,4 @@
-// Inventory: what was declared, secrets masked.
+// Inventory: the declared documents, with masked secrets.
 
 import { link } from "../core/address.js";
 import { call } from "../core/api.js";
@@ -43,7 +43,7 @@ function decoders(account) {
   ];
 }
 
-// document shows the rest of an account; long lists are cut.
+// document shows the other fields of an account; long lists are cut.
 function document(account) {
   const shorten = (value) =>
     Array.isArray(value) && value.length > rowLimit

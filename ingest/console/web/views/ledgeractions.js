@@ -1,5 +1,4 @@
-// What an operator does with ledger tokens: generate, claim and annotate them. Each is a job,
-// whose end the dialog waits for.
+// Generating, claiming and annotating ledger tokens. Each is a job; the dialog waits for its end.
 
 import { go } from "../core/address.js";
 import { call } from "../core/api.js";
@@ -8,7 +7,7 @@ import { copyButton, editIn, field, overlay } from "../core/form.js";
 import { idOf, possible } from "../core/proof.js";
 import { mayChange } from "../core/session.js";
 
-// texts are the tokens that were generated in this page, by id.
+// texts has the tokens that were generated in this page, by id.
 const texts = new Map();
 
 const refuse = (name, problem) => {

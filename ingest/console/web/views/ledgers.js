@@ -14,7 +14,7 @@ import { generateButton, tokenButtons } from "./ledgeractions.js";
 const words = { generated: "token generated", claimed: "claimed", metadata: "metadata added" };
 const tokenLink = (acct, id, text) => link("ledgers", { token: id, account: String(acct) }, text || cut(id, 16));
 
-// finder leads to a token by its text, which does not leave the page, or by its id.
+// finder opens a token by its id or its text. The text does not leave the page.
 function finder(params) {
   const note = told();
   const submit = (e) => {
@@ -214,7 +214,7 @@ function ledgerPage(main, params, signal) {
   );
 }
 
-// verified computes the path of an entry and says whether it leads to the signed root.
+// verified computes the path of an entry, shows it, and reports whether it leads to the signed root.
 async function verified(e, head, place) {
   const steps = await climb(e.leaf, e.sequence, head.size, e.proof),
     fits = steps[0].hash === e.hash && steps.at(-1).hash === head.root;
@@ -247,7 +247,7 @@ async function verified(e, head, place) {
   return fits;
 }
 
-// verdict says whether the head and the list of entries are signed by the ledger's key.
+// verdict shows whether the ledger's key signed the head and the list of entries.
 async function verdict(t, fits, place) {
   const head = await signedBy(t.head.checkpoint, t.head.key),
     list = await signedBy(t.all, t.head.key);

@@ -9,6 +9,7 @@ import { ask, during } from "../core/form.js";
 import { clock, plural } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may } from "../core/session.js";
+import { loadRules, ruleName } from "./alarmparts.js";
 import { causes } from "./causes.js";
 import { isSilent } from "./deviceparts.js";
 import { outage, simulated } from "./system.js";
@@ -49,7 +50,7 @@ function strip(s) {
 const sumOf = (traffic, name) =>
   ((traffic.series.find((s) => s.name === name) || {}).values || []).reduce((n, v) => n + (v || 0), 0);
 
-// figures are the tiles: [text, value, where it leads, whether it needs attention].
+// figures returns the tiles: [text, value, target, whether it needs attention].
 async function figures(signal) {
   const read = (op, load) =>
     may(op)
@@ -118,7 +119,7 @@ function breakers(list, note, again) {
   const rows = list.map((b) => [
     long(b.target),
     account(b.account),
-    b.relay,
+    ruleName({ account: b.account, rule_id: b.relay }), // the id if it is a relay
     long(b.reason),
     when(b.opened_at),
     Date.parse(b.probe_at) > Date.now() ? when(b.probe_at) : "with the next delivery",
@@ -127,14 +128,13 @@ function breakers(list, note, again) {
   ]);
   return table(
     "Paused endpoints",
-    ["Endpoint", "Account", "Relay", "Reason", "Since", "Next attempt", "Waiting#", "Action"],
+    ["Endpoint", "Account", "Relay or rule", "Reason", "Since", "Next attempt", "Waiting#", "Action"],
     rows,
     "No paused endpoints."
   );
 }
 
-// charts are what was received, what was sent, and the backlog; a series that was zero
-// all the time is left out.
+// charts has the titles and series of the charts. A series that is always zero is omitted.
 const charts = [
   [
     "Received, per minute",
@@ -218,9 +218,10 @@ export function show(main, params, signal) {
     drawn = [];
   signal.addEventListener("abort", () => drawn.forEach((c) => c.end()));
   const part = (title, every, load) => section(title, load, { signal, every });
-  const paused = part("Paused endpoints", 5000, async () =>
-    breakers((await call("listBreakers", { signal })).data, note, () => paused.again())
-  );
+  const paused = part("Paused endpoints", 5000, async () => {
+    await loadRules(signal).catch(() => {});
+    return breakers((await call("listBreakers", { signal })).data, note, () => paused.again());
+  });
   main.append(
     h("h1", null, "Overview"),
     note,

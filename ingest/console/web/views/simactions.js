@@ -1,4 +1,4 @@
-// What the console does with a SIM: activate, suspend, resume, limit, assign, terminate.
+// The actions of a SIM: activate, suspend, resume, limit, assign, terminate.
 
 import { call } from "../core/api.js";
 import { button, h } from "../core/dom.js";
@@ -124,7 +124,7 @@ function limit(s, done) {
   );
 }
 
-// requests are the jobs without a form.
+// requests has the actions without a form.
 const requests = {
   suspend: ["Suspend", "suspendSIM", "It has no service until it is resumed."],
   unsuspend: ["Resume", "unsuspendSIM", "It has service again."],

@@ -15,7 +15,7 @@ const spans = { day: 1, week: 7, month: 30, year: 365 };
 const simLink = (s) => link("sims", { id: s.iccid, account: String(s.account) }, s.iccid);
 const changing = (s) => s.requested_state !== s.state && [" ", state("pending", "becomes " + s.requested_state)];
 
-// share says how much of a limit is used: "1.2 MB of 5 MB (24 %)". Above ten times the limit
+// share writes the used share of a limit: "1.2 MB of 5 MB (24 %)". Above ten times the limit
 // the factor stands for the percentage.
 function share(used, limit) {
   if (!limit.monthly) return bytes(used);

@@ -9,7 +9,7 @@ import { section } from "../core/section.js";
 const simulates = (note) => /simulat/.test(note);
 const since = (at) => when(at);
 
-// meaning says what back ends are for; the names are the gateway's.
+// meaning is the purpose of each back end, by its name in the API.
 const meaning = {
   records: "Database: accounts, devices, messages, deliveries",
   queue: "Redis: timers and what can be rebuilt",
@@ -27,7 +27,7 @@ const meaning = {
   "journal cdr": "Call and usage records as they arrived"
 };
 
-// outage says what is down, since when and what follows from it; null if nothing is.
+// outage names the back ends that are down, since when, and the effect; null if none is down.
 export function outage(status) {
   const down = status.backends.filter((b) => b.status === "down");
   if (down.length === 0) return null;
@@ -59,7 +59,7 @@ export function outage(status) {
   );
 }
 
-// simulated says which back ends are simulated; null if none is.
+// simulated names the simulated back ends; null if there are none.
 export function simulated(status) {
   const names = status.backends
     .filter((b) => simulates(b.note))

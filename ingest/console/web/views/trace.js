@@ -31,8 +31,8 @@ const deliverySheet = (d) =>
     h("p", null, link("deliveries", { q: d.id, open: d.id }, "Open in Deliveries"))
   );
 
-// timelineOf are the steps of an event, for other views as well.
-export const timelineOf = (event) => h("ol", { class: "way sheet" }, event.trace.map(step));
+// timelineOf shows the steps of an event.
+const timelineOf = (event) => h("ol", { class: "way sheet" }, event.trace.map(step));
 
 function nodesOf({ event, deliveries: unowned }) {
   const deliveries = event ? event.deliveries : unowned;
