@@ -81,7 +81,7 @@ export function deliveryDetail(d, ctx) {
   return [
     pairs([
       ["Delivery", code(d.id)],
-      ["Kind", d.kind],
+      ["Kind", kinds[d.kind] || d.kind],
       ["Account", account(d.account)],
       d.kind === "rule"
         ? ["Rule", link("rules", { id: d.relay, account: String(d.account) }, senderName(d))]
