@@ -52,8 +52,7 @@ func (s *Store) flux(ctx context.Context, script string, visit func(*query.FluxR
 	return nil
 }
 
-// fluxDevice returns the beginning of a script that selects the device's records of some fields
-// in the range of a query.
+// fluxDevice starts a script with the device's records of some fields in the range of a query.
 func (s *Store) fluxDevice(q iot.Query, fields string) string {
 	script := s.fluxRange(q.From, q.To.Add(1)) + fmt.Sprintf("  |> filter(fn: (r) => r.device_id == %s and r.account == %s)\n  |> filter(fn: (r) => %s)\n",
 		quoteFlux(clean(q.DeviceID)), quoteFlux(q.Account.String()), fields)
@@ -63,8 +62,7 @@ func (s *Store) fluxDevice(q iot.Query, fields string) string {
 	return script
 }
 
-// fluxRange returns the beginning of a script that selects the records of the bucket from start
-// up to but excluding stop.
+// fluxRange starts a script with the bucket's records from start up to but excluding stop.
 func (s *Store) fluxRange(start, stop time.Time) string {
 	return fmt.Sprintf("from(bucket: %s)\n  |> range(start: %s, stop: %s)\n", quoteFlux(s.opts.Bucket), fluxTime(start), fluxTime(stop))
 }
