@@ -68,17 +68,20 @@ func TestEveryDashboardQueryHasAResult(t *testing.T) {
 			}
 		}
 	})
-	for name, tc := range map[string]struct{ args, want string }{
-		"a decoder that two accounts have": {"--decoder lpp", "name the account"},
-		"an unknown decoder":               {"--decoder none", "decoder none: not found"},
-		"a decoder of an account":          {"--decoder lpp --account 1", `"title": "Penstock: Field tester"`},
-		"a decoder of the other account":   {"--decoder lpp --account 2", `"title": "Penstock: Globex's own"`},
-		"units of the decoder's sensors":   {"--decoder sent", `"unit": "celsius"`},
-		"a decoder without mapped keys":    {"--decoder " + g.As("acme-all-0123456").CreateDecoder("json", ""), "maps no keys"},
+	for name, tc := range map[string]struct {
+		args, want string
+		code       int
+	}{
+		"a decoder that two accounts have": {"--decoder lpp", "name the account", 1},
+		"an unknown decoder":               {"--decoder none", "decoder none: not found", 1},
+		"a decoder of an account":          {"--decoder lpp --account 1", `"title": "Penstock: Field tester"`, 0},
+		"a decoder of the other account":   {"--decoder lpp --account 2", `"title": "Penstock: Globex's own"`, 0},
+		"units of the decoder's sensors":   {"--decoder sent", `"unit": "celsius"`, 0},
+		"a decoder without mapped keys":    {"--decoder " + g.As("acme-all-0123456").CreateDecoder("json", ""), "maps no keys", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := g.RunCommand("", append([]string{"dashboard"}, strings.Fields(tc.args)...)...)
-			got.Mentions(t, got.Code, tc.want)
+			got.Mentions(t, tc.code, tc.want)
 		})
 	}
 }
