@@ -16,10 +16,10 @@ func TestRoutesAreOperationsOfTheContract(t *testing.T) {
 	contracttest.Surface(t, OpenAPI(), New(Deps{}).Mount)
 }
 
-func TestTheContractNamesEveryAcceptedValue(t *testing.T) {
+func TestContractListsEveryAcceptedValue(t *testing.T) {
 	doc, err := openapi.Load(OpenAPI())
 	relaytest.NoError(t, err)
-	for schema, taken := range map[string]string{
+	for schema, accepted := range map[string]string{
 		"Codec":      fmt.Sprint(slices.Sorted(slices.Values(catalog.Names()))),
 		"DeviceType": fmt.Sprint(slices.Sorted(slices.Values(iot.DeviceTypes()))),
 	} {
@@ -28,8 +28,8 @@ func TestTheContractNamesEveryAcceptedValue(t *testing.T) {
 			words = append(words, fmt.Sprint(word))
 		}
 		slices.Sort(words)
-		if got := fmt.Sprint(words); got != taken {
-			t.Errorf("%s: the contract has %s, the handlers take %s", schema, got, taken)
+		if got := fmt.Sprint(words); got != accepted {
+			t.Errorf("%s: the contract lists %s, the handlers accept %s", schema, got, accepted)
 		}
 	}
 }

@@ -27,47 +27,47 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-// readings is a store of readings in memory; it remembers the last queries.
-type readings struct {
+// readingStore is an in-memory store of readings that records the last queries.
+type readingStore struct {
 	iottest.Memory
-	asked   iot.Query
-	buckets []iot.Bucket // what every aggregate comes to
-	summed  iot.AggregateQuery
+	query          iot.Query
+	buckets        []iot.Bucket // result of every aggregate query
+	aggregateQuery iot.AggregateQuery
 }
 
-func (r *readings) Readings(ctx context.Context, q iot.Query) ([]iot.Point, error) {
-	r.asked = q
+func (r *readingStore) Readings(ctx context.Context, q iot.Query) ([]iot.Point, error) {
+	r.query = q
 	return r.Memory.Readings(ctx, q)
 }
 
-func (r *readings) Aggregate(_ context.Context, q iot.AggregateQuery) ([]iot.Bucket, error) {
-	r.summed = q
+func (r *readingStore) Aggregate(_ context.Context, q iot.AggregateQuery) ([]iot.Bucket, error) {
+	r.aggregateQuery = q
 	return r.buckets, nil
 }
 
-// api is the surface over real records.
+// api is the IoT surface over real records.
 type api struct {
-	t       *testing.T
-	app     *fiber.App
-	db      *recordstest.Records
-	service *iot.Service
-	out     *readings
-	now     time.Time
+	t        *testing.T
+	app      *fiber.App
+	db       *recordstest.Records
+	service  *iot.Service
+	readings *readingStore
+	now      time.Time
 
 	rules      *rule.Service
-	dispatched []outbox.Delivery // what rules have sent
+	dispatched []outbox.Delivery // deliveries that rules dispatched
 
-	submitted string // what was added last
-	full      error  // why nothing can be added
+	submitted string // the last submission
+	submitErr error  // returned by Submit
 }
 
 func newAPI(t *testing.T) *api {
 	t.Helper()
-	a := &api{t: t, db: recordstest.Open(t), out: &readings{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	next := 0
-	a.service = iot.New(a.db.Devices, cachetest.Open(t).IoT(), a.out, catalogtest.Compile, iot.Options{
+	a := &api{t: t, db: recordstest.Open(t), readings: &readingStore{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	lastID := 0
+	a.service = iot.New(a.db.Devices, cachetest.Open(t).IoT(), a.readings, catalogtest.Compile, iot.Options{
 		Now:   func() time.Time { return a.now },
-		NewID: func() string { next++; return fmt.Sprint("id", next) },
+		NewID: func() string { lastID++; return fmt.Sprint("id", lastID) },
 		Evaluate: func(ctx context.Context, acct relay.AccountID, v iot.Version, frames []iot.Stored) error {
 			return a.rules.Evaluate(ctx, acct, v, frames)
 		},
@@ -84,10 +84,10 @@ func newAPI(t *testing.T) *api {
 	return a
 }
 
-// newRules evaluates the frames of an API by the rules of its accounts.
+// newRules returns the rule service that evaluates the frames of a.
 func newRules(t *testing.T, a *api) *rule.Service {
 	t.Helper()
-	next := 0
+	lastID := 0
 	s, err := rule.New(rule.Deps{
 		Store: a.db.Rules, Fleet: a.service, Deliveries: outbox.Sender{Dispatcher: a, Lease: 30 * time.Second},
 		CheckURL: func(url string) error {
@@ -96,30 +96,30 @@ func newRules(t *testing.T, a *api) *rule.Service {
 			}
 			return nil
 		},
-	}, rule.Options{Now: func() time.Time { return a.now }, NewID: func() string { next++; return fmt.Sprint("rule", next) }, Logger: slog.New(slog.DiscardHandler)})
+	}, rule.Options{Now: func() time.Time { return a.now }, NewID: func() string { lastID++; return fmt.Sprint("rule", lastID) }, Logger: slog.New(slog.DiscardHandler)})
 	relaytest.NoError(t, err)
 	return s
 }
 
-// Dispatch remembers what rules send.
+// Dispatch records the deliveries.
 func (a *api) Dispatch(ds []outbox.Delivery) { a.dispatched = append(a.dispatched, ds...) }
 
-// preview shows a request as it is.
+// preview returns the request of d unchanged.
 func preview(_ context.Context, d outbox.Delivery) (outbox.Request, string, error) {
 	return *d.Request, "", nil
 }
 
-// Submit remembers what was added; it has updated a sensor of every frame.
+// Submit records the submission and reports one updated sensor per frame.
 func (a *api) Submit(_ context.Context, acct relay.AccountID, path, identifier string, body []byte) (iot.Updated, error) {
-	if a.full != nil {
-		return iot.Updated{}, a.full
+	if a.submitErr != nil {
+		return iot.Updated{}, a.submitErr
 	}
 	a.submitted = fmt.Sprint(acct, " ", path, " ", identifier, " ", string(body))
 	frames, _ := netserver.ParseSubmission(identifier, body)
 	return iot.Updated{Sensors: make([]iot.ReadingRow, len(frames))}, nil
 }
 
-// fill makes the device id1 with a decoder, two sensors and a reading of each.
+// fill creates the device id1 with a decoder, two sensors and a reading of each.
 func (a *api) fill() {
 	a.t.Helper()
 	ctx, s := a.t.Context(), a.db.Devices
@@ -130,13 +130,13 @@ func (a *api) fill() {
 		s.CreateDecoder(ctx, 1, iot.Decoder{ID: "d1", Name: "Probe", Description: "A probe", Type: iot.Other, Codec: "json", Sensors: []iot.Mapping{
 			{SensorTypeID: "temperature", Key: "t"}, {SensorTypeID: "state", Key: "door"},
 		}}))
-	out, err := a.service.Ingest(ctx, []iot.Arrival{{
+	ingested, err := a.service.Ingest(ctx, []iot.Arrival{{
 		Record: "n1-u1", Account: 1, DecoderID: "d1", ReceivedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		Frame: decoders.Frame{Kind: decoders.Uplink, Identifier: "AA:BB:CC:00:11:22", Name: "probe", Object: map[string]any{"t": 21.5, "door": "open & shut"}},
 	}})
 	relaytest.NoError(a.t, err)
-	if out[0].Refused != "" {
-		a.t.Fatal(out[0].Refused)
+	if ingested[0].Refused != "" {
+		a.t.Fatal(ingested[0].Refused)
 	}
 	_, err = s.ChangeDevice(ctx, 1, "id1", func(d *iot.Device) error {
 		d.Longitude, d.Latitude, d.Parameters, d.Comment = new(-2.0943), new(57.0), `{"k":1}`, "<on the quay>"
@@ -145,7 +145,7 @@ func (a *api) fill() {
 	relaytest.NoError(a.t, err)
 }
 
-// ask makes a request as "METHOD path" and returns "status body".
+// ask sends a request, whose line is "METHOD path", and returns "status body".
 func (a *api) ask(line, token, body string, headers ...string) string {
 	a.t.Helper()
 	method, target, _ := strings.Cut(line, " ")

@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-// FuzzInput reads bodies and times of any kind. What is taken as a number is one
-// in JSON, and what is taken as a document is JSON unless it came as a text.
+// FuzzInput parses bodies and times: accepted parser parameters are valid JSON, only fields
+// that a rule lacks are unknown, and an accepted time survives formatting and parsing.
 func FuzzInput(f *testing.F) {
 	for _, seed := range []string{
 		`{"longitude":"-2.0943","parser_params":{"k":[1]}}`, `{"longitude":1e999,"parser_params":"x"}`, `{"longitude":null,"parser_params":null}`,
@@ -24,26 +24,26 @@ func FuzzInput(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		var in newDevice
-		if json.Unmarshal([]byte(s), &in) == nil && in.ParserParams != nil && !json.Valid([]byte(s)) {
-			t.Errorf("%q passes for JSON", s)
+		var input newDevice
+		if json.Unmarshal([]byte(s), &input) == nil && input.ParserParams != nil && !json.Valid([]byte(s)) {
+			t.Errorf("%q: accepted as JSON", s)
 		}
 		var change rule.Change
 		if json.Unmarshal([]byte(s), &change) == nil {
 			for _, path := range unknownFields([]byte(s), reflect.TypeFor[rule.Change](), "") {
 				if name := path[strings.LastIndexByte(path, '.')+1:]; !json.Valid([]byte(s)) || name == "when" || name == "actions" {
-					t.Errorf("%q: %s is unknown", s, path)
+					t.Errorf("%q: field %s reported as unknown", s, path)
 				}
 			}
 		}
 		p := relay.Problems{}
-		at := parseMarkerTime(p, s)
-		if len(p) > 0 || at.IsZero() {
+		parsed := parseMarkerTime(p, s)
+		if len(p) > 0 || parsed.IsZero() {
 			return
 		}
-		again, err := time.ParseInLocation(iot.TimeFormat, formatTime(at), time.UTC)
-		if at.Year() <= 9999 && (err != nil || !again.Equal(at.Truncate(time.Second))) {
-			t.Errorf("%q: %v is shown as %s", s, at, formatTime(at))
+		reparsed, err := time.ParseInLocation(iot.TimeFormat, formatTime(parsed), time.UTC)
+		if parsed.Year() <= 9999 && (err != nil || !reparsed.Equal(parsed.Truncate(time.Second))) {
+			t.Errorf("%q: time %v is formatted as %s", s, parsed, formatTime(parsed))
 		}
 	})
 }

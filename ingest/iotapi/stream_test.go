@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// A long list, which is streamed, has the form of a short one.
+// A streamed list has the same form as a short one.
 func TestLongListsAreStreamed(t *testing.T) {
 	app := httpd.New(httpd.Options{})
 	app.Get("/:count", func(c *fiber.Ctx) error {
@@ -37,6 +37,6 @@ func TestLongListsAreStreamed(t *testing.T) {
 		relaytest.NoError(t, json.Unmarshal(body, &answer))
 		relaytest.Equal(t, tc.path+": the number of records", len(answer.Data), tc.count)
 		relaytest.Equal(t, tc.path+": the type", resp.Header.Get("Content-Type"), "application/json")
-		relaytest.Equal(t, tc.path+": the length is not known before", resp.ContentLength < 0, tc.streamed)
+		relaytest.Equal(t, tc.path+": the length is unknown", resp.ContentLength < 0, tc.streamed)
 	}
 }
