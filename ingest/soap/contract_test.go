@@ -12,26 +12,26 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// The WSDL describes each operation as it is read and answered.
-func TestTheWSDLDescribesTheOperations(t *testing.T) {
+// The WSDL matches the elements that operations read and answer.
+func TestWSDLDescribesTheOperations(t *testing.T) {
 	root, err := parse(wsdl("https://gw.example/soap"))
 	relaytest.NoError(t, err)
-	named := make(map[string]*node) // types, and elements of the schema
+	named := make(map[string]*node) // types and elements of the schema
 	for _, n := range find(find([]*node{root}, "types"), "schema")[0].children {
 		named[n.attr("", "name")] = n
 	}
-	described := func(name string, want []element) {
+	expectElements := func(name string, want []element) {
 		t.Helper()
 		if named[name] == nil {
-			t.Fatalf("no element %s", name)
+			t.Fatalf("the WSDL lacks the element %s", name)
 		}
 		relaytest.Equal(t, name, describe(named, find([]*node{named[name]}, "complexType")[0], ""), expected(want, ""))
 	}
-	described(authHeader, credentials())
+	expectElements(authHeader, credentials())
 	var names []string
 	for _, o := range operations() {
-		described(o.name, o.children)
-		described(o.answerName(), answered())
+		expectElements(o.name, o.children)
+		expectElements(o.answerName(), answered())
 		names = append(names, o.name+" "+o.soapAction())
 	}
 	for _, binding := range find([]*node{root}, "binding") {
@@ -43,7 +43,7 @@ func TestTheWSDLDescribesTheOperations(t *testing.T) {
 	}
 }
 
-// find returns the children with a name.
+// find returns the children of parents with a local name.
 func find(parents []*node, local string) (found []*node) {
 	for _, parent := range parents {
 		for _, n := range parent.children {
@@ -55,8 +55,8 @@ func find(parents []*node, local string) (found []*node) {
 	return found
 }
 
-// describe returns a line for each element of a complex type of the WSDL, and expected the
-// same for elements of this package.
+// describe returns a line for each element of a complex type of the WSDL; expected returns
+// the same lines for elements of this package.
 func describe(named map[string]*node, complexType *node, path string) string {
 	var lines strings.Builder
 	for _, n := range find([]*node{complexType}, "sequence")[0].children {
@@ -68,13 +68,13 @@ func describe(named map[string]*node, complexType *node, path string) string {
 				limits += " " + limit.name.Local + "=" + limit.attr("", "value")
 			}
 		}
-		ofType, isNamed := strings.CutPrefix(base, "tns:")
+		typeName, isNamed := strings.CutPrefix(base, "tns:")
 		if isNamed {
 			base = "elements"
 		}
 		_, _ = fmt.Fprintf(&lines, "%s %q to %q: %s%s\n", name, n.attr("", "minOccurs"), n.attr("", "maxOccurs"), base, limits)
 		if isNamed {
-			lines.WriteString(describe(named, named[ofType], name+"."))
+			lines.WriteString(describe(named, named[typeName], name+"."))
 		}
 	}
 	return lines.String()
@@ -108,7 +108,7 @@ func expected(elements []element, path string) string {
 	return lines.String()
 }
 
-// filled is an element with something that its description allows in it.
+// filled returns an element with a valid value.
 func filled(e element) string {
 	var inner string
 	switch {
@@ -126,8 +126,8 @@ func filled(e element) string {
 	return "<" + e.name + ">" + inner + "</" + e.name + ">"
 }
 
-// read decodes children of an operation as the surface does.
-func read(t *testing.T, o operation, children string) (values, mistakes) {
+// readChildren decodes the children of an operation.
+func readChildren(t *testing.T, o operation, children string) (values, mistakes) {
 	t.Helper()
 	root, err := parse([]byte("<" + o.name + ` xmlns="` + Namespace + `">` + children + "</" + o.name + ">"))
 	relaytest.NoError(t, err)
@@ -136,30 +136,30 @@ func read(t *testing.T, o operation, children string) (values, mistakes) {
 	return v, m
 }
 
-// The description is what requests are read by: all of it is taken, in any order,
-// what it requires is missed, and what it has once is refused twice.
-func TestRequestsAreReadAsTheyAreDescribed(t *testing.T) {
+// An operation accepts its elements in any order. It refuses a missing required element and
+// a repeated single element.
+func TestRequestsAreReadAsDescribed(t *testing.T) {
 	for _, o := range operations() {
-		var all []string
+		var children []string
 		for _, e := range o.children {
-			all = append(all, filled(e))
+			children = append(children, filled(e))
 		}
-		v, m := read(t, o, strings.Join(all, ""))
+		v, m := readChildren(t, o, strings.Join(children, ""))
 		relaytest.Equal(t, o.name+": the mistakes", m, nil)
 		relaytest.Equal(t, o.name+": the number of values", len(v), len(o.children))
-		slices.Reverse(all)
-		back, m := read(t, o, strings.Join(all, ""))
-		relaytest.Equal(t, o.name+", backwards: the mistakes", m, nil)
-		relaytest.Equal(t, o.name+", backwards: the values", fmt.Sprint(back), fmt.Sprint(v))
+		slices.Reverse(children)
+		reversed, m := readChildren(t, o, strings.Join(children, ""))
+		relaytest.Equal(t, o.name+", reversed: the mistakes", m, nil)
+		relaytest.Equal(t, o.name+", reversed: the values", fmt.Sprint(reversed), fmt.Sprint(v))
 		for i, e := range slices.Backward(o.children) {
-			i = len(all) - 1 - i
-			less := slices.Delete(slices.Clone(all), i, i+1)
-			_, m := read(t, o, strings.Join(less, ""))
+			i = len(children) - 1 - i
+			remaining := slices.Delete(slices.Clone(children), i, i+1)
+			_, m := readChildren(t, o, strings.Join(remaining, ""))
 			relaytest.Equal(t, o.name+" without "+e.name+" is accepted", len(m) == 0, e.optional)
 			if !e.optional && len(m) > 0 {
 				answertest.Begins(t, o.name+" without "+e.name, m[0], e.name+": is required")
 			}
-			_, m = read(t, o, strings.Join(all, "")+all[i])
+			_, m = readChildren(t, o, strings.Join(children, "")+children[i])
 			if len(m) != 1 {
 				t.Fatalf("%s with two %s: %d mistakes, want 1: %s", o.name, e.name, len(m), m)
 			}
@@ -168,8 +168,8 @@ func TestRequestsAreReadAsTheyAreDescribed(t *testing.T) {
 	}
 }
 
-// The specification's table of SOAP messages, word by word.
-func TestTheWSDLHasTheElementsOfTheSpecification(t *testing.T) {
+// want is the specification's table of SOAP messages.
+func TestOperationsHaveTheElementsOfTheSpecification(t *testing.T) {
 	want := map[string]string{
 		"SoapSendSms":       "destinationarray, originator?, message, messagetype, maxconcat?, sendtime?, dlrep?",
 		"SoapSendBinarySms": "destinationarray, originator?, data, udh, sendtime?, dlrep?, encoding?",
@@ -190,9 +190,8 @@ func TestTheWSDLHasTheElementsOfTheSpecification(t *testing.T) {
 	}
 }
 
-// Answers have the children of their description, in its order, whatever the
-// texts are.
-func TestAnswersAreAsTheyAreDescribed(t *testing.T) {
+// An answer has the children of its description, in that order, with any text.
+func TestAnswersMatchTheirDescription(t *testing.T) {
 	for _, o := range operations() {
 		a := answer{code: invalid, credits: 7, description: "a <b> & \x00 \xff \"c\""}
 		var found []string
@@ -212,7 +211,7 @@ func TestAnswersAreAsTheyAreDescribed(t *testing.T) {
 	}
 }
 
-func TestKinds(t *testing.T) {
+func TestKindsReadText(t *testing.T) {
 	for _, tc := range []struct {
 		kind kind
 		text string
@@ -257,21 +256,21 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// Whatever arrives, it is read within the bounds or refused with a Fault, and
-// whatever is answered is well-formed.
+// FuzzEnvelope holds that a request is either read within the limits or refused with a
+// Fault, and that every answer is well-formed.
 func FuzzEnvelope(f *testing.F) {
 	f.Add([]byte(enveloped(ns11, login, text1)), "text/xml")
 	f.Add([]byte(enveloped(ns12, login, text1)), `application/soap+xml; action="urn:penstock:messaging#sendsms"`)
 	f.Add([]byte("\xff\xfe<\x00"), "text/xml; charset=utf-16")
 	f.Add([]byte(`<?xml version="1.0" encoding="ISO-8859-1"?><!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>`), "")
 	for _, o := range operations() {
-		var all string
+		var children string
 		for _, e := range o.children {
-			all += filled(e)
+			children += filled(e)
 		}
-		f.Add([]byte(request(o.name, all)), "text/xml")
+		f.Add([]byte(request(o.name, children)), "text/xml")
 	}
-	all := operations()
+	known := operations()
 	f.Fuzz(func(t *testing.T, raw []byte, contentType string) {
 		if len(raw) > 64<<10 {
 			return
@@ -280,15 +279,15 @@ func FuzzEnvelope(f *testing.F) {
 		if err != nil {
 			refused, ok := err.(*fault)
 			if !ok {
-				t.Fatalf("%T %v", err, err)
+				t.Fatalf("got %T %v, want a *fault", err, err)
 			}
 			relaytest.NoError(t, wellFormed(refused.encode()))
 			return
 		}
 		if bytes.Contains(bytes.ToUpper(raw), []byte("<!DOCTYPE")) && !bytes.Contains(raw, []byte("<!--")) && !bytes.Contains(raw, []byte("<![CDATA[")) {
-			t.Fatalf("a document type was taken: %q", raw)
+			t.Fatalf("document type accepted: %q", raw)
 		}
-		for _, o := range all {
+		for _, o := range known {
 			var m mistakes
 			v := decode(o.children, e.request, "", &m)
 			relaytest.NoError(t, wellFormed(answer{code: invalid, description: m.String()}.encode(e.version, o)))
@@ -296,10 +295,10 @@ func FuzzEnvelope(f *testing.F) {
 				continue
 			}
 			if n := len(v.child("destinationarray").texts("number")); n < 1 || n > maxDestinations {
-				t.Fatalf("%d destinations", n)
+				t.Fatalf("%d destinations, want 1 to %d", n, maxDestinations)
 			}
 			if n := v.number("maxconcat"); n < 0 || n > 255 || n == 0 && v["maxconcat"] != nil {
-				t.Fatalf("maxconcat %d", n)
+				t.Fatalf("maxconcat = %d, want 1 to 255", n)
 			}
 		}
 	})

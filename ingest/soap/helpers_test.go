@@ -29,23 +29,25 @@ type messageService struct {
 	err    error
 }
 
-// plain is a text that is not cut.
-type plain struct {
-	text string
-	most int
+// plainBody is a text body of a single part.
+type plainBody struct {
+	text     string
+	maxParts int
 }
 
-func (p plain) Encode(byte, func(string) bool) (message.Encoded, error) {
-	return message.Encoded{Coding: message.GSM, Parts: []message.Part{{Text: fmt.Sprintf("%q max %d", p.text, p.most)}}}, nil
+func (p plainBody) Encode(byte, func(string) bool) (message.Encoded, error) {
+	return message.Encoded{Coding: message.GSM, Parts: []message.Part{{Text: fmt.Sprintf("%q max %d", p.text, p.maxParts)}}}, nil
 }
 
-func (d *messageService) Text(text string, most int) message.Body { return plain{text, most} }
+func (s *messageService) Text(text string, maxParts int) message.Body {
+	return plainBody{text, maxParts}
+}
 
-func (d *messageService) Send(_ context.Context, o message.Order) (sent message.Sent, err error) {
-	if d.err != nil {
-		return sent, d.err
+func (s *messageService) Send(_ context.Context, o message.Order) (sent message.Sent, err error) {
+	if s.err != nil {
+		return sent, s.err
 	}
-	d.orders = append(d.orders, o)
+	s.orders = append(s.orders, o)
 	for i, number := range o.Destinations {
 		sent.Messages = append(sent.Messages, message.PendingMessage{ID: message.ID(100 + i), Destination: number})
 		sent.Cost++
@@ -67,20 +69,20 @@ func newLoginStore() *loginStore {
 	}}
 }
 
-func (b *loginStore) Login(_ context.Context, username string) (account.Login, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.err != nil {
-		return account.Login{}, b.err
+func (s *loginStore) Login(_ context.Context, username string) (account.Login, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return account.Login{}, s.err
 	}
-	l, ok := b.logins[username]
+	l, ok := s.logins[username]
 	if !ok {
-		return l, relay.Errorf(relay.KindNotFound, "none")
+		return l, relay.Errorf(relay.KindNotFound, "login")
 	}
 	return l, nil
 }
 
-// wire is the surface in an app; every answer is held to the contract.
+// wire is the surface in an app. It checks every answer against the contract.
 type wire struct {
 	t        *testing.T
 	app      *fiber.App
@@ -107,7 +109,7 @@ func newWire(t *testing.T) *wire {
 	return w
 }
 
-// answerOf is what came over the wire.
+// answerOf is an HTTP answer.
 type answerOf struct {
 	status      int
 	contentType string
@@ -131,7 +133,7 @@ func (w *wire) ask(method, target, body string, headers ...string) answerOf {
 	return answerOf{status, header.Get("Content-Type"), got}
 }
 
-// wellFormed reads all of a document.
+// wellFormed returns an error unless the document is well-formed XML.
 func wellFormed(b []byte) error {
 	for d := xml.NewDecoder(strings.NewReader(string(b))); ; {
 		if _, err := d.Token(); errors.Is(err, io.EOF) {
@@ -155,7 +157,7 @@ func enveloped(namespace, header, body string) string {
 	return `<?xml version="1.0" encoding="utf-8"?><e:Envelope xmlns:e="` + namespace + `"><e:Header>` + header + `</e:Header><e:Body>` + body + `</e:Body></e:Envelope>`
 }
 
-// request is an operation's element in a 1.1 envelope, with who acme is.
+// request returns a SOAP 1.1 envelope with an operation and the credentials of acme.
 func request(operation, children string) string {
 	return enveloped(ns11, login, "<"+operation+` xmlns="urn:penstock:messaging">`+children+"</"+operation+">")
 }
