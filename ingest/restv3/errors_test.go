@@ -17,7 +17,7 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-func TestEveryErrorHasItsAnswer(t *testing.T) {
+func TestErrorAnswers(t *testing.T) {
 	wrapped := fmt.Errorf("SIM 8944: %w", relay.Errorf(relay.KindNotFound, "SIM 8944: redis: nil"))
 	for _, tc := range []struct {
 		name, path string
@@ -28,14 +28,14 @@ func TestEveryErrorHasItsAnswer(t *testing.T) {
 		{"parameters", "/", relay.Invalid("email", "No."), 422, `{"success":false,"message":"Validation error.","errors":{"email":["No."]}}`},
 		{"parameters of call records and usage", "/bare", relay.Invalid("start_time", "No."), 422, `{"message":"The given data was invalid.","errors":{"start_time":["No."]}}`},
 		{"a refusal", "/", sim.NoPool(), 422, `{"success":false,"message":"Invalid pool."}`},
-		{"a refusal that was wrapped", "/bare", fmt.Errorf("x: %w", sim.NoSIM()), 404, `{"success":false,"message":"SIM not found."}`},
+		{"a wrapped refusal", "/bare", fmt.Errorf("x: %w", sim.NoSIM()), 404, `{"success":false,"message":"SIM not found."}`},
 		{"invalid without a text for the client", "/", relay.Errorf(relay.KindInvalid, "inside"), 422, `{"success":false,"message":"The request is invalid."}`},
-		{"not found without one", "/", wrapped, 404, `{"success":false,"message":"Not found."}`},
+		{"not found without a text for the client", "/", wrapped, 404, `{"success":false,"message":"Not found."}`},
 		{"unauthenticated", "/", relay.Errorf(relay.KindUnauthenticated, "inside"), 401, `{"success":false,"message":"Unauthenticated."}`},
 		{"forbidden", "/", relay.Errorf(relay.KindForbidden, "inside"), 403, `{"success":false,"message":"This action is unauthorised."}`},
 		{"conflict", "/", relay.Errorf(relay.KindConflict, "inside"), 422, `{"success":false,"message":"The record was changed by another request."}`},
 		{"unavailable", "/bare", relay.Errorf(relay.KindUnavailable, "inside"), 424, `{"success":false,"message":"Service temporarily unavailable. Please try again later."}`},
-		{"what fiber says", "/", fiber.NewError(413, "Too much."), 413, `{"success":false,"message":"Too much."}`},
+		{"an error of fiber", "/", fiber.NewError(413, "Too much."), 413, `{"success":false,"message":"Too much."}`},
 		{"unexpected", "/", errors.New("inside"), 500, `{"message":"Internal error. Request 1."}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -52,17 +52,17 @@ func TestEveryErrorHasItsAnswer(t *testing.T) {
 }
 
 func TestBooleansOfBodyAndQuery(t *testing.T) {
-	in := inputFrom(params.OfObject(map[string]any{"yes": true, "no": false, "text": "1", "asked": params.QueryText("1"), "null": nil, "number": json.Number("1")}))
-	for name, want := range map[string]string{"yes": "true", "no": "false", "text": "-", "asked": "true", "null": "-", "number": "-", "missing": "-"} {
+	input := inputFrom(params.OfObject(map[string]any{"yes": true, "no": false, "text": "1", "query": params.QueryText("1"), "null": nil, "number": json.Number("1")}))
+	for name, want := range map[string]string{"yes": "true", "no": "false", "text": "-", "query": "true", "null": "-", "number": "-", "missing": "-"} {
 		got := "-"
-		if v := in.Flag(name); v != nil {
+		if v := input.Flag(name); v != nil {
 			got = fmt.Sprint(*v)
 		}
 		if got != want {
-			t.Errorf("%s is %s", name, got)
+			t.Errorf("%s = %s, want %s", name, got, want)
 		}
 	}
-	relaytest.Equal(t, "the number of fields with problems", len(in.Problems), 2)
-	relaytest.Equal(t, "the number of problems of the text", len(in.Problems["text"]), 1)
-	relaytest.Equal(t, "the number of problems of the number", len(in.Problems["number"]), 1)
+	relaytest.Equal(t, "the number of fields with problems", len(input.Problems), 2)
+	relaytest.Equal(t, "the number of problems of the text", len(input.Problems["text"]), 1)
+	relaytest.Equal(t, "the number of problems of the number", len(input.Problems["number"]), 1)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// api is the surface over real records; every answer is held to the contract.
+// api is the surface over real records. It checks every answer against the contract.
 type api struct {
 	t     *testing.T
 	app   *fiber.App
@@ -30,40 +30,40 @@ type api struct {
 
 func clock() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) }
 
-// hermit is a prober that reaches only what does not say that it is away.
-type hermit struct{}
+// prober reaches every URL except those that contain "away".
+type prober struct{}
 
-func (hermit) Probe(_ context.Context, _ relay.AccountID, url string) error {
+func (prober) Probe(_ context.Context, _ relay.AccountID, url string) error {
 	if strings.Contains(url, "away") {
-		return errors.New("nobody answers")
+		return errors.New("no answer")
 	}
 	return nil
 }
 
-// lenient enforces no limits.
-type lenient struct{}
+// noLimits enforces no usage limits.
+type noLimits struct{}
 
-func (lenient) EnforceSIMs(context.Context, relay.AccountID, []sim.ICCID) error { return nil }
-func (lenient) EnforcePool(context.Context, relay.AccountID, string) error      { return nil }
+func (noLimits) EnforceSIMs(context.Context, relay.AccountID, []sim.ICCID) error { return nil }
+func (noLimits) EnforcePool(context.Context, relay.AccountID, string) error      { return nil }
 
 func newAPI(t *testing.T) *api {
 	t.Helper()
 	a := &api{t: t, db: recordstest.Open(t), check: contracttest.Open(t, OpenAPI())}
 	sims := sim.New(sim.Deps{
-		SIMs: a.db.SIMs, Pools: a.db.Pools, Subscribers: a.db.Subscribers, Callbacks: a.db.Accounts, Prober: hermit{}, Limits: lenient{}, Now: clock,
+		SIMs: a.db.SIMs, Pools: a.db.Pools, Subscribers: a.db.Subscribers, Callbacks: a.db.Accounts, Prober: prober{}, Limits: noLimits{}, Now: clock,
 	})
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
 	New(Deps{SIMs: sims}).Mount(a.app, httpd.NewAuth(httpd.AuthDeps{Tokens: a.db.Accounts, Now: time.Now}))
 	a.app.Use(httpd.NotFound)
 	a.db.Customers(t)
-	a.sims()
+	a.declareSIMs()
 	return a
 }
 
-// iccid is one of acme's SIMs 1 to 5, or globex's 6.
+// iccid returns the ICCID of SIM n: 1 to 5 belong to acme, 6 to globex.
 func iccid(n string) string { return "894400000000000000" + n }
 
-func (a *api) sims() {
+func (a *api) declareSIMs() {
 	a.t.Helper()
 	for _, n := range []string{"1", "2", "3", "4", "5", "6"} {
 		owner := relay.AccountID(1)
@@ -77,7 +77,7 @@ func (a *api) sims() {
 	}
 }
 
-// ask sends a request as a JSON client does and returns status and body.
+// ask sends a request with a JSON body and returns status and body of the answer.
 func (a *api) ask(token, method, target, body string, headers ...string) (int, string) {
 	a.t.Helper()
 	if body != "" {
@@ -86,24 +86,24 @@ func (a *api) ask(token, method, target, body string, headers ...string) (int, s
 	return a.check.Ask(a.t, a.app, answertest.Request(method, target, body, append(headers, "X-Auth-Token", token)...))
 }
 
-// is checks status and body of an answer, byte for byte.
-func (a *api) is(token, method, target, body string, status int, want string) {
+// expect compares status and body of an answer.
+func (a *api) expect(token, method, target, body string, status int, want string) {
 	a.t.Helper()
 	code, got := a.ask(token, method, target, body)
 	relaytest.Equal(a.t, method+" "+target+": the status", code, status)
 	relaytest.Equal(a.t, method+" "+target+": the answer", got, want)
 }
 
-// has checks the status and that the body holds some words; it returns data.
-func (a *api) has(token, method, target, body string, status int, words ...string) map[string]any {
+// expectParts compares the status, requires every part in the body, and returns the member data.
+func (a *api) expectParts(token, method, target, body string, status int, parts ...string) map[string]any {
 	a.t.Helper()
 	code, got := a.ask(token, method, target, body)
 	if code != status {
-		a.t.Errorf("%s %s: %d %s, want %d", method, target, code, got, status)
+		a.t.Errorf("%s %s: status = %d, want %d: %s", method, target, code, status, got)
 	}
-	for _, w := range words {
-		if !strings.Contains(got, w) {
-			a.t.Errorf("%s %s: %s\nwant a body with %s", method, target, got, w)
+	for _, part := range parts {
+		if !strings.Contains(got, part) {
+			a.t.Errorf("%s %s: got %s\nwant a body that contains %s", method, target, got, part)
 		}
 	}
 	var answer struct{ Data any }

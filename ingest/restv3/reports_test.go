@@ -21,9 +21,9 @@ import (
 	"github.com/penstock/penstock/relay/usage"
 )
 
-// stock has what SIMs used in November, of which the account 1 has three rows.
-// Methods that a surface does not get to are those of the embedded nil.
-type stock struct {
+// usageStore holds usage of November: three rows of the account 1. Methods that the
+// surface does not call panic, because the embedded interfaces are nil.
+type usageStore struct {
 	usage.Records
 	usage.SIMs
 	usage.Exports
@@ -32,23 +32,23 @@ type stock struct {
 	down  bool
 }
 
-func (s *stock) Any(_ context.Context, acct relay.AccountID, in usage.Span, _ string) (bool, error) {
-	return acct == 1 && in.To.After(clock().AddDate(0, 0, -19)), nil
+func (s *usageStore) Any(_ context.Context, acct relay.AccountID, span usage.Span, _ string) (bool, error) {
+	return acct == 1 && span.To.After(clock().AddDate(0, 0, -19)), nil
 }
 
-func (s *stock) Rows(_ context.Context, _ string, offset, limit int) ([]usage.Row, error) {
+func (s *usageStore) Rows(_ context.Context, _ string, offset, limit int) ([]usage.Row, error) {
 	rows := []usage.Row{{ICCID: iccid("1"), Bytes: 7}, {ICCID: iccid("2"), Subscriber: "s1", Company: "Acme", Bytes: 9}, {ICCID: iccid("3"), Subscriber: "s1"}}
 	return rows[min(offset, 3):min(offset+limit, 3)], nil
 }
 
-// noSubscribers are the subscribers of an account without any.
+// noSubscribers finds no subscriber.
 type noSubscribers struct{}
 
 func (noSubscribers) Get(context.Context, relay.AccountID, string) (sim.Subscriber, error) {
 	return sim.Subscriber{}, relay.Errorf(relay.KindNotFound, "subscriber")
 }
 
-func (s *stock) Submit(_ context.Context, j job.Job) error {
+func (s *usageStore) Submit(_ context.Context, j job.Job) error {
 	if s.down {
 		return relay.Errorf(relay.KindUnavailable, "redis: down")
 	}
@@ -57,7 +57,7 @@ func (s *stock) Submit(_ context.Context, j job.Job) error {
 	return nil
 }
 
-func (s *stock) Get(_ context.Context, acct relay.AccountID, id string) (job.Job, error) {
+func (s *usageStore) Get(_ context.Context, acct relay.AccountID, id string) (job.Job, error) {
 	j, ok := s.jobs[id]
 	if !ok || j.Account != acct {
 		return j, relay.Errorf(relay.KindNotFound, "job")
@@ -65,11 +65,11 @@ func (s *stock) Get(_ context.Context, acct relay.AccountID, id string) (job.Job
 	return j, nil
 }
 
-func (s *stock) Make(context.Context, string, func(context.Context, io.Writer) (int64, error)) (int64, error) {
+func (s *usageStore) Make(context.Context, string, func(context.Context, io.Writer) (int64, error)) (int64, error) {
 	return 0, nil
 }
 
-func (s *stock) Open(_ context.Context, name string) (io.ReadCloser, int64, error) {
+func (s *usageStore) Open(_ context.Context, name string) (io.ReadCloser, int64, error) {
 	text, ok := s.files[name]
 	if !ok {
 		return nil, 0, relay.Errorf(relay.KindNotFound, "file")
@@ -77,10 +77,10 @@ func (s *stock) Open(_ context.Context, name string) (io.ReadCloser, int64, erro
 	return io.NopCloser(strings.NewReader(text)), int64(len(text)), nil
 }
 
-// known are the tokens of two accounts.
-type known struct{}
+// tokenStore holds the tokens of the accounts 1, acme, and 2, globex.
+type tokenStore struct{}
 
-func (known) Token(_ context.Context, hash string) (account.Token, error) {
+func (tokenStore) Token(_ context.Context, hash string) (account.Token, error) {
 	for id, name := range []string{"", "acme", "globex"} {
 		if hash == account.HashToken(name) {
 			return account.Token{Account: relay.AccountID(id), Scopes: account.DefaultScopes()}, nil
@@ -89,28 +89,28 @@ func (known) Token(_ context.Context, hash string) (account.Token, error) {
 	return account.Token{}, relay.Errorf(relay.KindNotFound, "token")
 }
 
-func (known) TokenBySource(context.Context, string) (account.Token, error) {
+func (tokenStore) TokenBySource(context.Context, string) (account.Token, error) {
 	return account.Token{}, relay.Errorf(relay.KindNotFound, "source")
 }
 
-// newReports is the surface over a stock, held to the contract.
-func newReports(t *testing.T) (*api, *stock) {
+// newReports returns the surface over a usageStore. It checks every answer against the contract.
+func newReports(t *testing.T) (*api, *usageStore) {
 	t.Helper()
-	s := &stock{jobs: map[string]job.Job{}, files: map[string]string{}}
+	s := &usageStore{jobs: map[string]job.Job{}, files: map[string]string{}}
 	service := usage.New(usage.Deps{Records: s, SIMs: s, Subscribers: noSubscribers{}, Jobs: s, Files: s, Exports: s, Now: clock})
 	a := &api{t: t, check: contracttest.Open(t, OpenAPI()), app: httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})}
-	New(Deps{Usage: service}).Mount(a.app, httpd.NewAuth(httpd.AuthDeps{Tokens: known{}, Now: time.Now}))
+	New(Deps{Usage: service}).Mount(a.app, httpd.NewAuth(httpd.AuthDeps{Tokens: tokenStore{}, Now: time.Now}))
 	a.app.Use(httpd.NotFound)
 	return a, s
 }
 
-// ordered asks for a job that then ends, and returns its id.
-func (s *stock) ordered(a *api, path string, state job.State, n int) string {
+// addJob requests a report, sets the state and row count of its job, and returns the job id.
+func (s *usageStore) addJob(a *api, path string, state job.State, count int) string {
 	a.t.Helper()
-	data := a.has("acme", "POST", path, `{"start_time":"2026-11-01T00:00:00Z","end_time":"2026-11-30"}`, 200, `"message":`, `"data":{"id":"`)
+	data := a.expectParts("acme", "POST", path, `{"start_time":"2026-11-01T00:00:00Z","end_time":"2026-11-30"}`, 200, `"message":`, `"data":{"id":"`)
 	id := fmt.Sprint(data["id"])
 	j := s.jobs[id]
-	j.State, j.Result = state, json.RawMessage(fmt.Sprintf(`{"count":%d}`, n))
+	j.State, j.Result = state, json.RawMessage(fmt.Sprintf(`{"count":%d}`, count))
 	s.jobs[id] = j
 	return id
 }
@@ -126,72 +126,72 @@ func TestReportsAreRequested(t *testing.T) {
 			status      int
 			want        string
 		}{
-			"nothing":             {"acme", `{"end_time":"2026-11-02"}`, 422, invalid("start_time", "The start time field is required.")},
+			"no start":            {"acme", `{"end_time":"2026-11-02"}`, 422, invalid("start_time", "The start time field is required.")},
 			"a blank start":       {"acme", `{"start_time":" ","end_time":"2026-11-02"}`, 422, invalid("start_time", "The start time field is required.")},
-			"no time":             {"acme", `{"start_time":"soon","end_time":"2026-11-02"}`, 422, invalid("start_time", "The start time must be an ISO 8601 date and time, like 2026-01-31T12:00:00Z.")},
+			"invalid time":        {"acme", `{"start_time":"soon","end_time":"2026-11-02"}`, 422, invalid("start_time", "The start time must be an ISO 8601 date and time, like 2026-01-31T12:00:00Z.")},
 			"a number":            {"acme", `{"start_time":7,"end_time":"2026-11-02"}`, 422, invalid("start_time", "The start time must be a string.")},
 			"an end at the start": {"acme", `{"start_time":"2026-11-02T01:00:00+01:00","end_time":"2026-11-02"}`, 422, invalid("end_time", "The end time must be a date after start time.")},
 			"more than 31 days":   {"acme", `{"start_time":"2026-11-01","end_time":"2026-12-02T00:00:00.000001Z"}`, 422, invalid("end_time", "The end time must be at most 31 days after start time.")},
-			"no JSON":             {"acme", `{`, 422, invalid("body", "Invalid JSON.")},
+			"invalid JSON":        {"acme", `{`, 422, invalid("body", "Invalid JSON.")},
 		} {
-			t.Run(path+" "+name, func(t *testing.T) { a.is(tc.token, "POST", path, tc.body, tc.status, tc.want) })
+			t.Run(path+" "+name, func(t *testing.T) { a.expect(tc.token, "POST", path, tc.body, tc.status, tc.want) })
 		}
 	}
-	const none = `{"success":false,"message":"No CDR records found for the given period."}`
-	a.is("acme", "POST", "/v3/mno/job/cdr", `{"start_time":"2026-10-01","end_time":"2026-11-01"}`, 404, none)
-	a.is("globex", "POST", "/v3/mno/job/cdr", `{"start_time":"2026-11-01","end_time":"2026-12-01"}`, 404, none)
-	a.is("acme", "POST", "/v3/mno/job/cdr", `{"start_time":"2026-11-01","end_time":"2026-12-02","subscriber_id":"s9"}`, 422,
+	const noRecords = `{"success":false,"message":"No CDR records found for the given period."}`
+	a.expect("acme", "POST", "/v3/mno/job/cdr", `{"start_time":"2026-10-01","end_time":"2026-11-01"}`, 404, noRecords)
+	a.expect("globex", "POST", "/v3/mno/job/cdr", `{"start_time":"2026-11-01","end_time":"2026-12-01"}`, 404, noRecords)
+	a.expect("acme", "POST", "/v3/mno/job/cdr", `{"start_time":"2026-11-01","end_time":"2026-12-02","subscriber_id":"s9"}`, 422,
 		invalid("subscriber_id", "The selected subscriber id is invalid."))
 	if len(s.jobs) != 0 {
-		t.Errorf("%d jobs were made", len(s.jobs))
+		t.Errorf("%d jobs created, want 0", len(s.jobs))
 	}
-	a.has("acme", "POST", "/v3/mno/job/usage?start_time=2026-11-01T00:00:00%2B0100&end_time=2026-11-30T12:00:00&name=Mine", "", 200, `"Usage report requested."`)
+	a.expectParts("acme", "POST", "/v3/mno/job/usage?start_time=2026-11-01T00:00:00%2B0100&end_time=2026-11-30T12:00:00&name=Mine", "", 200, `"Usage report requested."`)
 	for _, j := range s.jobs {
 		relaytest.Equal(t, "the name", j.Name, "Mine")
 		answertest.Contains(t, "the input", string(j.Input), `"from":"2026-10-31T23:00:00Z","to":"2026-11-30T12:00:00Z"`)
 	}
-	for from, to := range map[string]string{"20261101T0000+0100": "2026-11-30T12:00", "2026-10-31T23Z": "20261130T120000Z", "2026-W44-6T23:00:00": "2026-334T12,0", "2026-10-31 23:00": "2026-11-30T13:00:00.000+01"} {
+	for start, end := range map[string]string{"20261101T0000+0100": "2026-11-30T12:00", "2026-10-31T23Z": "20261130T120000Z", "2026-W44-6T23:00:00": "2026-334T12,0", "2026-10-31 23:00": "2026-11-30T13:00:00.000+01"} {
 		clear(s.jobs)
-		a.has("acme", "POST", "/v3/mno/job/usage", fmt.Sprintf(`{"start_time":%q,"end_time":%q}`, from, to), 200, `"Usage report requested."`)
+		a.expectParts("acme", "POST", "/v3/mno/job/usage", fmt.Sprintf(`{"start_time":%q,"end_time":%q}`, start, end), 200, `"Usage report requested."`)
 		for _, j := range s.jobs {
 			if !strings.Contains(string(j.Input), `"from":"2026-10-31T23:00:00Z","to":"2026-11-30T12:00:00Z"`) {
-				t.Errorf("%s to %s: %s", from, to, j.Input)
+				t.Errorf("%s to %s: unexpected job input %s", start, end, j.Input)
 			}
 		}
 	}
-	a.has("acme", "POST", "/v3/mno/job/usage", `{"start_time":"2026-10-01T00:00","end_time":"20261031T2400"}`, 200, `"Usage report requested."`) // without usage
+	a.expectParts("acme", "POST", "/v3/mno/job/usage", `{"start_time":"2026-10-01T00:00","end_time":"20261031T2400"}`, 200, `"Usage report requested."`) // without usage
 	s.down = true
-	a.is("acme", "POST", "/v3/mno/job/cdr", `{"start_time":"2026-11-01","end_time":"2026-12-02"}`, 424, `{"success":false,"message":"Service temporarily unavailable. Please try again later."}`)
+	a.expect("acme", "POST", "/v3/mno/job/cdr", `{"start_time":"2026-11-01","end_time":"2026-12-02"}`, 424, `{"success":false,"message":"Service temporarily unavailable. Please try again later."}`)
 }
 
-func TestACDRFileIsStreamed(t *testing.T) {
+func TestCDRFileIsStreamed(t *testing.T) {
 	a, s := newReports(t)
-	id := s.ordered(a, "/v3/mno/job/cdr", job.Processing, 0)
-	a.is("acme", "GET", "/v3/mno/job/"+id+"/cdr/stream", "", 422, `{"success":false,"message":"Job is not completed."}`)
-	const none = `{"success":false,"message":"File not found."}`
-	id = s.ordered(a, "/v3/mno/job/cdr", job.Completed, 1)
-	a.is("acme", "GET", "/v3/mno/job/"+id+"/cdr/stream", "", 404, none)
+	id := s.addJob(a, "/v3/mno/job/cdr", job.Processing, 0)
+	a.expect("acme", "GET", "/v3/mno/job/"+id+"/cdr/stream", "", 422, `{"success":false,"message":"Job is not completed."}`)
+	const noFile = `{"success":false,"message":"File not found."}`
+	id = s.addJob(a, "/v3/mno/job/cdr", job.Completed, 1)
+	a.expect("acme", "GET", "/v3/mno/job/"+id+"/cdr/stream", "", 404, noFile)
 	s.files[id] = strings.Repeat("id,iccid\n", 100_000)
-	a.is("acme", "GET", "/v3/mno/job/"+id+"/cdr/stream", "", 200, s.files[id]) // its headers are held to the contract
-	a.is("globex", "GET", "/v3/mno/job/"+id+"/cdr/stream", "", 404, none)
-	a.is("acme", "GET", "/v3/mno/job/none/cdr/stream", "", 404, none)
-	a.is("acme", "GET", "/v3/mno/job/"+s.ordered(a, "/v3/mno/job/usage", job.Completed, 1)+"/cdr/stream", "", 404, none)
-	a.is("acme", "GET", "/v3/mno/job/"+s.ordered(a, "/v3/mno/job/cdr", job.Failed, 1)+"/cdr/stream", "", 404, none)
+	a.expect("acme", "GET", "/v3/mno/job/"+id+"/cdr/stream", "", 200, s.files[id]) // the headers are checked against the contract
+	a.expect("globex", "GET", "/v3/mno/job/"+id+"/cdr/stream", "", 404, noFile)
+	a.expect("acme", "GET", "/v3/mno/job/none/cdr/stream", "", 404, noFile)
+	a.expect("acme", "GET", "/v3/mno/job/"+s.addJob(a, "/v3/mno/job/usage", job.Completed, 1)+"/cdr/stream", "", 404, noFile)
+	a.expect("acme", "GET", "/v3/mno/job/"+s.addJob(a, "/v3/mno/job/cdr", job.Failed, 1)+"/cdr/stream", "", 404, noFile)
 }
 
-func TestAUsageReportIsPaged(t *testing.T) {
+func TestUsageReportIsPaged(t *testing.T) {
 	a, s := newReports(t)
-	id := s.ordered(a, "/v3/mno/job/usage", job.Queued, 0)
-	a.is("acme", "GET", "/v3/mno/job/"+id+"/usage", "", 422, `{"success":false,"message":"Job is not completed."}`)
-	id = s.ordered(a, "/v3/mno/job/usage", job.Completed, 3)
+	id := s.addJob(a, "/v3/mno/job/usage", job.Queued, 0)
+	a.expect("acme", "GET", "/v3/mno/job/"+id+"/usage", "", 422, `{"success":false,"message":"Job is not completed."}`)
+	id = s.addJob(a, "/v3/mno/job/usage", job.Completed, 3)
 	const span = `"start_date":"2026-11-01T00:00:00.000000Z","end_date":"2026-11-30T00:00:00.000000Z"`
-	one := `{"iccid":"` + iccid("1") + `","subscriber_id":"","subscriber_company_name":"",` + span + `,"usage":7,"unit":"bytes"}`
-	two := `{"iccid":"` + iccid("2") + `","subscriber_id":"s1","subscriber_company_name":"Acme",` + span + `,"usage":9,"unit":"bytes"}`
-	a.is("acme", "GET", "/v3/mno/job/"+id+"/usage?per_page=2", "", 200, `{"success":true,"message":"Usage report found.","data":[`+one+`,`+two+
+	row1 := `{"iccid":"` + iccid("1") + `","subscriber_id":"","subscriber_company_name":"",` + span + `,"usage":7,"unit":"bytes"}`
+	row2 := `{"iccid":"` + iccid("2") + `","subscriber_id":"s1","subscriber_company_name":"Acme",` + span + `,"usage":9,"unit":"bytes"}`
+	a.expect("acme", "GET", "/v3/mno/job/"+id+"/usage?per_page=2", "", 200, `{"success":true,"message":"Usage report found.","data":[`+row1+`,`+row2+
 		`],"meta":{"current_page":1,"last_page":2,"per_page":2,"total":3,"count":2}}`)
-	a.has("acme", "GET", "/v3/mno/job/"+id+"/usage?per_page=2&page=2", "", 200, iccid("3"), `"total":3,"count":1`)
-	a.is("acme", "GET", "/v3/mno/job/"+id+"/usage?page=9", "", 200, `{"success":true,"message":"Usage report found.","data":[],"meta":{"current_page":9,"last_page":1,"per_page":25,"total":3,"count":0}}`)
-	a.is("acme", "GET", "/v3/mno/job/"+id+"/usage?per_page=501", "", 422, `{"success":false,"message":"Validation error.","errors":{"per_page":["The per page must be a number from 1 to 500."]}}`)
-	a.is("globex", "GET", "/v3/mno/job/"+id+"/usage", "", 404, `{"success":false,"message":"Invalid job."}`)
-	a.is("acme", "GET", "/v3/mno/job/"+s.ordered(a, "/v3/mno/job/cdr", job.Completed, 1)+"/usage", "", 404, `{"success":false,"message":"Invalid job."}`)
+	a.expectParts("acme", "GET", "/v3/mno/job/"+id+"/usage?per_page=2&page=2", "", 200, iccid("3"), `"total":3,"count":1`)
+	a.expect("acme", "GET", "/v3/mno/job/"+id+"/usage?page=9", "", 200, `{"success":true,"message":"Usage report found.","data":[],"meta":{"current_page":9,"last_page":1,"per_page":25,"total":3,"count":0}}`)
+	a.expect("acme", "GET", "/v3/mno/job/"+id+"/usage?per_page=501", "", 422, `{"success":false,"message":"Validation error.","errors":{"per_page":["The per page must be a number from 1 to 500."]}}`)
+	a.expect("globex", "GET", "/v3/mno/job/"+id+"/usage", "", 404, `{"success":false,"message":"Invalid job."}`)
+	a.expect("acme", "GET", "/v3/mno/job/"+s.addJob(a, "/v3/mno/job/cdr", job.Completed, 1)+"/usage", "", 404, `{"success":false,"message":"Invalid job."}`)
 }
