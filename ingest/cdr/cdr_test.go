@@ -25,7 +25,7 @@ import (
 	"github.com/penstock/penstock/relay/usage"
 )
 
-// tokens has the tokens of a switch and of a customer.
+// tokens holds the tokens of a switch and of a customer.
 type tokens struct{}
 
 func (tokens) Token(_ context.Context, hash string) (account.Token, error) {
@@ -53,8 +53,8 @@ func (l *log) Accept(_ context.Context, e *intake.Entry) (string, error) {
 	return "n1-c1", l.err
 }
 
-// post sends a request to a surface over the journal, and compares the answer and the
-// journalled post; no source means that none is journalled.
+// post sends a request to the surface and compares the answer and the journalled post. An
+// empty source means that nothing is journalled.
 func (l *log) post(t *testing.T, req *http.Request, status int, answer, source, path, body string) {
 	t.Helper()
 	app := httpd.New(httpd.Options{})
@@ -90,11 +90,11 @@ func TestRecordsAreJournalledAsTheyCame(t *testing.T) {
 		"FreeSWITCH":                {"switch", fixture(t, "freeswitch.json"), "freeswitch", nil, 200, `{"data":{"id":"n1-c1","records":1,"refused":0}}`},
 		"Asterisk":                  {"switch", fixture(t, "asterisk.csv"), "asterisk", nil, 200, `{"data":{"id":"n1-c1","records":2,"refused":0}}`},
 		"JSON":                      {"switch", fixture(t, "records.jsonl"), "json", nil, 200, `{"data":{"id":"n1-c1","records":2,"refused":0}}`},
-		"some that cannot be read":  {"switch", good + "\n{}", "json", nil, 200, `{"data":{"id":"n1-c1","records":1,"refused":1}}`},
-		"none that can be read":     {"switch", "{}", "", nil, 422, `{"errors":{"body":["json: id: offset 0: is missing"]},"message":"The given data was invalid."}`},
+		"some invalid records":      {"switch", good + "\n{}", "json", nil, 200, `{"data":{"id":"n1-c1","records":1,"refused":1}}`},
+		"only invalid records":      {"switch", "{}", "", nil, 422, `{"errors":{"body":["json: id: offset 0: is missing"]},"message":"The given data was invalid."}`},
 		"a negative duration":       {"switch", `{"variables":{"uuid":"u","start_epoch":"1795253655","duration":"-5"}}`, "freeswitch", nil, 200, `{"data":{"id":"n1-c1","records":0,"refused":1}}`},
 		"an end before the start":   {"switch", `{"id":"a","start":"2026-11-20T00:00:01Z","end":"2026-11-20T00:00:00Z"}`, "json", nil, 200, `{"data":{"id":"n1-c1","records":0,"refused":1}}`},
-		"nothing":                   {"switch", "", "", nil, 422, `{"errors":{"body":["cdr: body: offset 0: is empty"]},"message":"The given data was invalid."}`},
+		"an empty body":             {"switch", "", "", nil, 422, `{"errors":{"body":["cdr: body: offset 0: is empty"]},"message":"The given data was invalid."}`},
 		"an empty list":             {"switch", "[]", "", nil, 422, `{"errors":{"body":["cdr: body: offset 0: holds no records"]},"message":"The given data was invalid."}`},
 		"no token":                  {"", good, "", nil, 401, `{"message":"Unauthenticated."}`},
 		"a token without the scope": {"customer", good, "", nil, 403, `{"message":"Forbidden."}`},
@@ -109,30 +109,30 @@ func TestRecordsAreJournalledAsTheyCame(t *testing.T) {
 	}
 }
 
-// keeper records the saved calls.
-type keeper struct {
-	kept []sip.Record
-	puts int
-	err  error
+// callStore records the saved calls.
+type callStore struct {
+	records []sip.Record
+	puts    int
+	err     error
 }
 
-func (k *keeper) Put(_ context.Context, records []sip.Record) error {
-	k.kept = append(k.kept, records...)
-	k.puts++
-	return k.err
+func (s *callStore) Put(_ context.Context, records []sip.Record) error {
+	s.records = append(s.records, records...)
+	s.puts++
+	return s.err
 }
 
-func TestTheProcessorKeepsRecords(t *testing.T) {
-	k := &keeper{}
-	many := strings.Repeat(`{"id":"b","start":"2026-11-20T00:00:00Z"}`+"\n", maxBatch)
+func TestProcessorSavesCallRecords(t *testing.T) {
+	calls := &callStore{}
+	batch := strings.Repeat(`{"id":"b","start":"2026-11-20T00:00:00Z"}`+"\n", maxBatch)
 	items := []intake.Item{
 		{ID: "n1-c1", Seq: 1, Entry: intake.Entry{Account: 3, Source: "json", Body: []byte(`{"id":"a","start":"2026-11-20T00:00:00Z"}` + "\n{}")}},
-		{ID: "n1-c2", Seq: 2, Entry: intake.Entry{Account: 4, Source: "json", Body: []byte(many)}},
+		{ID: "n1-c2", Seq: 2, Entry: intake.Entry{Account: 4, Source: "json", Body: []byte(batch)}},
 		{ID: "n1-c4", Seq: 4, Entry: intake.Entry{Account: 3, Source: "json", Body: []byte(`{"id":"a","start":"2026-11-20T00:00:01Z","end":"2026-11-20T00:00:00Z"}`)}},
 		{ID: "n1-c5", Seq: 5, Entry: intake.Entry{Account: 5, Source: "json", Body: []byte(`{"id":"b","start":"2026-11-20T00:00:00Z","cost":1}`)}},
 		{ID: "n1-c3", Seq: 3, Entry: intake.Entry{Account: 5, Source: "asterisk", Body: []byte(fixture(t, "asterisk.csv"))}},
 	}
-	statuses, err := intaketest.Process(t.Context(), NewProcessor(k, nil), items...)
+	statuses, err := intaketest.Process(t.Context(), NewProcessor(calls, nil), items...)
 	want := event.Status{ID: "n1-c1", Seq: 1, State: event.Quarantined, Reason: "json: id: offset 42: is missing", Account: 3, Source: "json"}
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the statuses", statuses, []event.Status{want, {
@@ -140,14 +140,14 @@ func TestTheProcessorKeepsRecords(t *testing.T) {
 	}, {
 		ID: "n1-c5", Seq: 5, State: event.Done, Account: 5, Source: "json", Notes: decoders.Notes{"json: cost: offset 0: is not known and is not used"},
 	}})
-	if len(k.kept) != 4+maxBatch {
-		t.Fatalf("%d records, want %d", len(k.kept), 4+maxBatch)
+	if len(calls.records) != 4+maxBatch {
+		t.Fatalf("%d records, want %d", len(calls.records), 4+maxBatch)
 	}
-	relaytest.Equal(t, "the number of puts", k.puts, 2)
-	relaytest.Equal(t, "the account of the first record", k.kept[0].Account, 3)
-	relaytest.Equal(t, "the account of the last record", k.kept[len(k.kept)-1].Account, 5)
-	k.err = relay.Errorf(relay.KindUnavailable, "full")
-	if _, err := intaketest.Process(t.Context(), NewProcessor(k, nil), items...); !errors.Is(err, k.err) {
+	relaytest.Equal(t, "the number of puts", calls.puts, 2)
+	relaytest.Equal(t, "the account of the first record", calls.records[0].Account, 3)
+	relaytest.Equal(t, "the account of the last record", calls.records[len(calls.records)-1].Account, 5)
+	calls.err = relay.Errorf(relay.KindUnavailable, "full")
+	if _, err := intaketest.Process(t.Context(), NewProcessor(calls, nil), items...); !errors.Is(err, calls.err) {
 		t.Error(err)
 	}
 }
@@ -158,11 +158,11 @@ func TestRecordsOfSIMsAreJournalledUnderTheirPath(t *testing.T) {
 		status       int
 		want         string
 	}{
-		"JSON lines":               {fixture(t, "uses.jsonl"), "json", 200, `{"data":{"id":"n1-c1","records":3,"refused":0}}`},
-		"CSV":                      {fixture(t, "uses.csv"), "csv", 200, `{"data":{"id":"n1-c1","records":3,"refused":0}}`},
-		"some that cannot be read": {fixture(t, "uses.csv") + "x,y\n", "csv", 200, `{"data":{"id":"n1-c1","records":3,"refused":1}}`},
-		"fewer bytes than none":    {`{"id":"a","iccid":"89","start_time":"2026-11-20T00:00:00Z","type":"data","bytes":-1}`, "json", 200, `{"data":{"id":"n1-c1","records":0,"refused":1}}`},
-		"a call":                   {`{"id":"a","start":"2026-11-20T00:00:00Z"}`, "", 422, `{"errors":{"body":["json: iccid: offset 0: must be 1 to 32 digits or letters"]},"message":"The given data was invalid."}`},
+		"JSON lines":            {fixture(t, "uses.jsonl"), "json", 200, `{"data":{"id":"n1-c1","records":3,"refused":0}}`},
+		"CSV":                   {fixture(t, "uses.csv"), "csv", 200, `{"data":{"id":"n1-c1","records":3,"refused":0}}`},
+		"some invalid records":  {fixture(t, "uses.csv") + "x,y\n", "csv", 200, `{"data":{"id":"n1-c1","records":3,"refused":1}}`},
+		"a negative byte count": {`{"id":"a","iccid":"89","start_time":"2026-11-20T00:00:00Z","type":"data","bytes":-1}`, "json", 200, `{"data":{"id":"n1-c1","records":0,"refused":1}}`},
+		"a call record":         {`{"id":"a","start":"2026-11-20T00:00:00Z"}`, "", 422, `{"errors":{"body":["json: iccid: offset 0: must be 1 to 32 digits or letters"]},"message":"The given data was invalid."}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := httptest.NewRequest("POST", "/Inbound/cdr/sim?x=1", strings.NewReader(tc.body))
@@ -172,26 +172,26 @@ func TestRecordsOfSIMsAreJournalledUnderTheirPath(t *testing.T) {
 	}
 }
 
-// counted is a meter that does not know some SIMs.
-type counted struct {
-	taken []usage.Record
-	takes int
-	err   error
+// meter records usage; ICCIDs that end in 25 are unknown.
+type meter struct {
+	records []usage.Record
+	takes   int
+	err     error
 }
 
-func (c *counted) Take(_ context.Context, records []usage.Record) (unknown []int, err error) {
-	c.takes++
+func (m *meter) Take(_ context.Context, records []usage.Record) (unknown []int, err error) {
+	m.takes++
 	for i, r := range records {
 		if strings.HasSuffix(r.Use.ICCID, "25") {
 			unknown = append(unknown, i)
 		}
 	}
-	c.taken = append(c.taken, records...)
-	return unknown, c.err
+	m.records = append(m.records, records...)
+	return unknown, m.err
 }
 
-func TestTheProcessorCountsWhatSIMsUsed(t *testing.T) {
-	k, m := &keeper{}, &counted{}
+func TestProcessorMetersSIMUsage(t *testing.T) {
+	calls, m := &callStore{}, &meter{}
 	const line = `{"id":"b","iccid":"8944500000000000025","start_time":"2026-11-20T00:00:00Z","type":"sms"}` + "\n"
 	items := []intake.Item{
 		{ID: "n1-c1", Seq: 1, Entry: intake.Entry{Account: 3, Source: "json", Path: simPath, Body: []byte(fixture(t, "uses.jsonl") + "{}")}},
@@ -199,11 +199,11 @@ func TestTheProcessorCountsWhatSIMsUsed(t *testing.T) {
 		{ID: "n1-c3", Seq: 3, Entry: intake.Entry{Account: 5, Source: "json", Path: simPath, Body: []byte(strings.Repeat(line, maxBatch))}},
 		{ID: "n1-c4", Seq: 4, Entry: intake.Entry{Account: 6, Source: "csv", Path: simPath, Body: []byte(fixture(t, "uses.csv"))}},
 	}
-	statuses, err := intaketest.Process(t.Context(), NewProcessor(k, m), items...)
+	statuses, err := intaketest.Process(t.Context(), NewProcessor(calls, m), items...)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the number of usage records", len(m.taken), 6+maxBatch)
+	relaytest.Equal(t, "the number of usage records", len(m.records), 6+maxBatch)
 	relaytest.Equal(t, "the number of batches of usage records", m.takes, 2)
-	relaytest.Equal(t, "the number of call records", len(k.kept), 1)
+	relaytest.Equal(t, "the number of call records", len(calls.records), 1)
 	if len(statuses) != 3 {
 		t.Fatalf("%d statuses, want 3", len(statuses))
 	}
@@ -219,7 +219,7 @@ func TestTheProcessorCountsWhatSIMsUsed(t *testing.T) {
 	relaytest.Equal(t, "the third state", statuses[2].State, event.Quarantined)
 	relaytest.Equal(t, "the third account", statuses[2].Account, 6)
 	m.err = relay.Errorf(relay.KindUnavailable, "redis: down")
-	if _, err := intaketest.Process(t.Context(), NewProcessor(k, m), items...); !errors.Is(err, m.err) {
+	if _, err := intaketest.Process(t.Context(), NewProcessor(calls, m), items...); !errors.Is(err, m.err) {
 		t.Error(err)
 	}
 }
