@@ -8,25 +8,25 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Generators in several languages make no client of a document that breaks one of these
-// rules, or one that does not compile; docs/guides/clients.md lists the generators.
+// Client generators fail, or generate code that does not compile, for a document that breaks
+// one of these rules; docs/guides/clients.md lists the generators.
 func TestGeneratorsCanReadTheDocument(t *testing.T) {
 	doc := merged(t)
 	separators := regexp.MustCompile(`[^A-Za-z0-9]+`)
-	types := make(map[string]string) // what a type would be called, in lower case → what it is made of
-	unique := func(name, of string) {
+	types := make(map[string]string) // lower-case type name → the part of the document that becomes the type
+	unique := func(name, origin string) {
 		name = strings.ToLower(separators.ReplaceAllString(name, ""))
-		if other := types[name]; other != "" && other != of {
-			t.Errorf("%s and %s become one type", other, of)
+		if earlier := types[name]; earlier != "" && earlier != origin {
+			t.Errorf("%s and %s become one type", earlier, origin)
 		}
-		types[name] = of
+		types[name] = origin
 	}
 	for name := range doc.Components.Schemas {
 		unique(name, "the schema "+name)
 	}
 	for name, ref := range doc.Components.Responses {
 		unique(name, "the response "+name)
-		named(t, "the response "+name, ref.Value.Content)
+		checkSchemaNames(t, "the response "+name, ref.Value.Content)
 	}
 	for name := range doc.Components.SecuritySchemes {
 		unique(name, "the security scheme "+name)
@@ -51,12 +51,12 @@ func TestGeneratorsCanReadTheDocument(t *testing.T) {
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			for status, ref := range op.Responses.Map() {
-				named(t, method+" "+path+" "+status, ref.Value.Content)
+				checkSchemaNames(t, method+" "+path+" "+status, ref.Value.Content)
 			}
 			if op.RequestBody == nil {
 				continue
 			}
-			named(t, method+" "+path, op.RequestBody.Value.Content)
+			checkSchemaNames(t, method+" "+path, op.RequestBody.Value.Content)
 			form := op.RequestBody.Value.Content["application/x-www-form-urlencoded"]
 			for _, parameter := range append(op.Parameters, item.Parameters...) {
 				if form != nil && form.Schema.Value.Properties[parameter.Value.Name] != nil {
@@ -67,15 +67,15 @@ func TestGeneratorsCanReadTheDocument(t *testing.T) {
 	}
 }
 
-// named wants the schemas of a body to have a type, and names where they need one.
-func named(t *testing.T, what string, content openapi3.Content) {
+// checkSchemaNames reports inline schemas of a body that have no type or need a name.
+func checkSchemaNames(t *testing.T, label string, content openapi3.Content) {
 	t.Helper()
-	for kind, media := range content {
+	for contentType, media := range content {
 		if media.Schema == nil || media.Schema.Ref != "" {
 			continue
 		}
 		if s := media.Schema.Value; s.Type == nil || len(s.Properties)+len(s.OneOf)+len(s.AnyOf)+len(s.AllOf) > 0 {
-			t.Errorf("%s: the body of %s has no type or no name", what, kind)
+			t.Errorf("%s: the body of %s has no type or no name", label, contentType)
 		}
 	}
 }

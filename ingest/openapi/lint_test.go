@@ -10,8 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Two linters that do not know of one another find neither an error nor a warning in the
-// document that a gateway serves.
+// Two independent linters report neither an error nor a warning for the served document.
 func TestLintersFindNothing(t *testing.T) {
 	encoded, err := merged(t).MarshalJSON()
 	relaytest.NoError(t, err)
@@ -31,12 +30,12 @@ func TestLintersFindNothing(t *testing.T) {
 			}
 			cmd := exec.Command(program, args...)
 			cmd.Env = append(os.Environ(), "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true")
-			out, err := cmd.CombinedOutput()
+			output, err := cmd.CombinedOutput()
 			if err != nil {
-				t.Errorf("%s: %v\n%s", name, err, out)
+				t.Errorf("%s: %v\n%s", name, err, output)
 			}
-			if warned := regexp.MustCompile(`\d+ warning`).Find(out); warned != nil && string(warned) != "0 warning" {
-				t.Errorf("%s warns:\n%s", name, out)
+			if warning := regexp.MustCompile(`\d+ warning`).Find(output); warning != nil && string(warning) != "0 warning" {
+				t.Errorf("%s reports warnings:\n%s", name, output)
 			}
 		})
 	}

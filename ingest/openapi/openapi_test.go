@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// part is a surface's document with a path and a schema of a name.
+// part returns a document with one path and one schema.
 func part(path, schema, description string) []byte {
 	return []byte(`
 openapi: 3.0.3
@@ -51,19 +51,19 @@ func TestMerge(t *testing.T) {
 		want  string // a part of the error
 	}{
 		{"two surfaces", [][]byte{part("/a", "A", "x"), part("/b", "B", "x")}, ""},
-		{"a component that both have", [][]byte{part("/a", "A", "x"), part("/b", "A", "x")}, ""},
-		{"a component of one name that differs", [][]byte{part("/a", "A", "x"), part("/b", "A", "y")}, "Valves: schema A: another document has a different one"},
-		{"a path that both have", [][]byte{part("/a", "A", "x"), part("/a", "A", "x")}, "Valves: /a: another document has this path"},
-		{"a path of this package", [][]byte{part("/docs", "A", "x")}, "/docs: another document"},
-		{"a document that is none", [][]byte{[]byte("openapi: [")}, "openapi: read"},
-		{"a reference that leads nowhere", [][]byte{[]byte(strings.Replace(string(part("/a", "A", "x")), "schemas/A", "schemas/Z", 1))}, "openapi: read"},
-		{"an operation id that two have", [][]byte{part("/a", "A", "x"), []byte(strings.Replace(string(part("/b", "A", "x")), "getb", "geta", 1))}, "geta"},
+		{"an equal component in both", [][]byte{part("/a", "A", "x"), part("/b", "A", "x")}, ""},
+		{"components of one name that differ", [][]byte{part("/a", "A", "x"), part("/b", "A", "y")}, "Valves: schema A: another document has a different one"},
+		{"the same path in both", [][]byte{part("/a", "A", "x"), part("/a", "A", "x")}, "Valves: /a: another document has this path"},
+		{"a path that this package adds", [][]byte{part("/docs", "A", "x")}, "/docs: another document"},
+		{"invalid YAML", [][]byte{[]byte("openapi: [")}, "openapi: read"},
+		{"a dangling reference", [][]byte{[]byte(strings.Replace(string(part("/a", "A", "x")), "schemas/A", "schemas/Z", 1))}, "openapi: read"},
+		{"the same operation id in both", [][]byte{part("/a", "A", "x"), []byte(strings.Replace(string(part("/b", "A", "x")), "getb", "geta", 1))}, "geta"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			doc, err := Merge(tc.parts...)
 			switch {
 			case tc.want == "" && err != nil, tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
-				t.Fatalf("got %v, want %q", err, tc.want)
+				t.Fatalf("got error %v, want one that contains %q", err, tc.want)
 			case err != nil:
 				return
 			}
@@ -73,7 +73,7 @@ func TestMerge(t *testing.T) {
 				}
 			}
 			if op := doc.Paths.Value("/openapi.json").Get; op.Security == nil || len(*op.Security) != 0 {
-				t.Error("/openapi.json takes a token")
+				t.Error("/openapi.json requires a token, want none")
 			}
 		})
 	}
@@ -82,27 +82,27 @@ func TestMerge(t *testing.T) {
 func TestMountServesDocumentAndPage(t *testing.T) {
 	app := fiber.New()
 	Mount(app, part("/a", "A", "x"))
-	get := func(path string) (kind, body string) {
+	get := func(path string) (contentType, body string) {
 		status, body, header := answertest.Ask(t, app, answertest.Request("GET", path, ""))
 		relaytest.Equal(t, path+": the status", status, fiber.StatusOK)
 		return header.Get("Content-Type"), body
 	}
-	kind, body := get("/openapi.json")
+	contentType, body := get("/openapi.json")
 	var doc struct{ Paths map[string]any }
 	relaytest.NoError(t, json.Unmarshal([]byte(body), &doc))
-	relaytest.Equal(t, "the type of the document", kind, "application/json")
+	relaytest.Equal(t, "the type of the document", contentType, "application/json")
 	relaytest.Equal(t, "the number of paths", len(doc.Paths), 4)
-	kind, body = get("/docs")
-	relaytest.Equal(t, "the type of the page", kind, "text/html; charset=utf-8")
-	for _, wrong := range []string{"http://", "https://", "<script>", "style="} {
-		if strings.Contains(body, wrong) {
-			t.Errorf("the page holds %q", wrong)
+	contentType, body = get("/docs")
+	relaytest.Equal(t, "the type of the page", contentType, "text/html; charset=utf-8")
+	for _, forbidden := range []string{"http://", "https://", "<script>", "style="} {
+		if strings.Contains(body, forbidden) {
+			t.Errorf("the page contains %q", forbidden)
 		}
 	}
 }
 
-// The script is the file that its authors published, whatever the client accepts.
-func TestTheScriptIsThatOfThePackage(t *testing.T) {
+// The script equals the published file in every content encoding.
+func TestScriptIsThePublishedFile(t *testing.T) {
 	const want = "dcb027152bf20bf2f6dcd66e8f9fb073c1a9e274cf0b94b939a7d99ab8947060" // of @scalar/api-reference 1.76.0
 	app := fiber.New()
 	Mount(app, part("/a", "A", "x"))
@@ -122,8 +122,8 @@ func TestTheScriptIsThatOfThePackage(t *testing.T) {
 	}
 }
 
-// Scripts that the page may run come from the gateway alone.
-func TestThePolicyOfThePage(t *testing.T) {
+// The page may run scripts of the gateway only.
+func TestContentSecurityPolicyOfThePage(t *testing.T) {
 	app := fiber.New()
 	Mount(app, part("/a", "A", "x"))
 	_, _, header := answertest.Ask(t, app, answertest.Request("GET", "/docs", ""))

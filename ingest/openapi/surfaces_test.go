@@ -27,13 +27,13 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-func TestTheSurfacesAgree(t *testing.T) {
-	for _, loose := range contracttest.Strict(merged(t)) {
-		t.Error(loose)
+func TestMergedDocumentIsStrict(t *testing.T) {
+	for _, problem := range contracttest.Strict(merged(t)) {
+		t.Error(problem)
 	}
 }
 
-// merged is the document that a gateway serves.
+// merged returns the document that the gateway serves.
 func merged(t *testing.T) *openapi3.T {
 	t.Helper()
 	doc, err := openapi.Merge(restv2.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(),
@@ -42,17 +42,17 @@ func merged(t *testing.T) *openapi3.T {
 	return doc
 }
 
-// Every example keeps to the schema beside it, and the whole is a valid document.
-func TestTheExamplesKeepToTheirSchemas(t *testing.T) {
+// Every example matches its schema, and the merged document is valid.
+func TestExamplesMatchTheirSchemas(t *testing.T) {
 	doc := merged(t)
 	encoded, err := doc.MarshalJSON()
 	relaytest.NoError(t, err)
 	if _, err := openapi.Load(encoded); err != nil {
-		t.Errorf("an example that rotted; run make golden: %v", err)
+		t.Errorf("an example is outdated; run make golden: %v", err)
 	}
 }
 
-// accountSurfaces are the documents of the interfaces of accounts.
+// accountSurfaces returns the documents of the APIs for accounts.
 func accountSurfaces() [][]byte {
 	return [][]byte{restv2.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI()}
 }
@@ -77,7 +77,7 @@ func TestOperationsAreThoseOfTheParsedDocuments(t *testing.T) {
 	}
 }
 
-// Everyone reads and operators change, with the exceptions here.
+// Every role may read, and admins and operators may change records, with the exceptions below.
 func TestWhoMayUseAnOperationAsAnAccount(t *testing.T) {
 	exceptions := map[string]string{
 		"lookUpNumber": "ao", "readInbox": "aoc", "listRules": "aoc", "getRule": "aoc",
