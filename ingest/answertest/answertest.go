@@ -1,6 +1,5 @@
-// Package answertest makes requests of an app in tests, and compares answers whose whole
-// is not known or does not matter: a part must be there, or must not be. Each failure
-// names the part and shows the text.
+// Package answertest sends requests to an app in tests and checks which parts an answer
+// contains. Each failure names the part and prints the whole text.
 package answertest
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Request returns a request; headers are name, value, ….
+// Request returns a request; headers alternates names and values.
 func Request(method, target, body string, headers ...string) *http.Request {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	for i := 0; i+1 < len(headers); i += 2 {
@@ -24,8 +23,8 @@ func Request(method, target, body string, headers ...string) *http.Request {
 	return r
 }
 
-// Ask makes a request and returns status, body and headers of the answer. It ends the
-// test if there is none within two minutes.
+// Ask sends a request and returns status, body and headers of the answer. It ends the
+// test if no answer arrives within two minutes.
 func Ask(t testing.TB, app *fiber.App, r *http.Request) (status int, body string, header http.Header) {
 	t.Helper()
 	resp, err := app.Test(r, 120_000)
@@ -35,33 +34,30 @@ func Ask(t testing.TB, app *fiber.App, r *http.Request) (status int, body string
 	return resp.StatusCode, string(b), resp.Header
 }
 
-// Begins fails the test, and lets it go on, unless the text has the prefix; what names
-// the text.
-func Begins(t testing.TB, what, text, prefix string) {
+// Begins reports an error unless the text has the prefix. The label names the text.
+func Begins(t testing.TB, label, text, prefix string) {
 	t.Helper()
 	if !strings.HasPrefix(text, prefix) {
-		t.Errorf("%s does not begin with %q:\n%s", what, prefix, text)
+		t.Errorf("%s does not begin with %q:\n%s", label, prefix, text)
 	}
 }
 
-// Contains fails the test, and lets it go on, for every part that the text lacks; what
-// names the text.
-func Contains(t testing.TB, what, text string, parts ...string) {
+// Contains reports an error for every part that the text lacks. The label names the text.
+func Contains(t testing.TB, label, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
-			t.Errorf("%s lacks %q:\n%s", what, part, text)
+			t.Errorf("%s lacks %q:\n%s", label, part, text)
 		}
 	}
 }
 
-// Lacks fails the test, and lets it go on, for every part that the text contains; what
-// names the text.
-func Lacks(t testing.TB, what, text string, parts ...string) {
+// Lacks reports an error for every part that the text contains. The label names the text.
+func Lacks(t testing.TB, label, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if strings.Contains(text, part) {
-			t.Errorf("%s contains %q:\n%s", what, part, text)
+			t.Errorf("%s contains %q:\n%s", label, part, text)
 		}
 	}
 }
