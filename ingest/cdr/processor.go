@@ -49,13 +49,13 @@ type post struct {
 	problems []error
 }
 
-// Parse reads the records of a post, whose path determines their kind. It returns no keys, because records need no order.
-func (p *Processor) Parse(it *intake.Item) (content *post, keys []uint64, err error) {
+// Parse reads the records of a post by its path. It returns no keys, because records need no order.
+func (p *Processor) Parse(item *intake.Item) (content *post, keys []uint64, err error) {
 	content = &post{}
-	if it.Entry.Path == simPath {
-		content.uses, content.notes, content.problems = cdr.ParseUses(it.Entry.Body)
+	if item.Entry.Path == simPath {
+		content.uses, content.notes, content.problems = cdr.ParseUses(item.Entry.Body)
 	} else {
-		content.calls, content.notes, content.problems = cdr.Parse(it.Entry.Body)
+		content.calls, content.notes, content.problems = cdr.Parse(item.Entry.Body)
 	}
 	return content, nil, nil
 }
@@ -69,12 +69,12 @@ func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[*post]) (
 	var calls []sip.Record
 	var uses []usage.Record
 	var origins []int // the post of each use
-	for i, it := range posts {
-		for _, call := range it.Content.calls {
-			calls = append(calls, sip.Record{Account: it.Entry.Account, Call: call})
+	for i, item := range posts {
+		for _, call := range item.Content.calls {
+			calls = append(calls, sip.Record{Account: item.Entry.Account, Call: call})
 		}
-		for _, use := range it.Content.uses {
-			uses, origins = append(uses, usage.Record{Account: it.Entry.Account, Use: use}), append(origins, i)
+		for _, use := range item.Content.uses {
+			uses, origins = append(uses, usage.Record{Account: item.Entry.Account, Use: use}), append(origins, i)
 		}
 		if len(calls)+len(uses) < maxBatch && i < len(posts)-1 {
 			continue
@@ -101,16 +101,16 @@ func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[*post]) (
 
 	// Quarantine posts with a record that was not saved. Other posts may have notes.
 	var statuses []event.Status
-	for i, it := range posts {
-		problems := slices.Concat(it.Content.problems, unknown[i])
-		if len(problems)+len(it.Content.notes) == 0 {
+	for i, item := range posts {
+		problems := slices.Concat(item.Content.problems, unknown[i])
+		if len(problems)+len(item.Content.notes) == 0 {
 			continue
 		}
-		status := it.Status(event.Done, "")
+		status := item.Status(event.Done, "")
 		if len(problems) > 0 {
-			status = it.Status(event.Quarantined, errors.Join(problems...).Error())
+			status = item.Status(event.Quarantined, errors.Join(problems...).Error())
 		}
-		status.Notes = it.Content.notes
+		status.Notes = item.Content.notes
 		statuses = append(statuses, status)
 	}
 	return statuses, nil

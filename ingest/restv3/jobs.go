@@ -151,8 +151,8 @@ func (s *Surface) usageReport(c *fiber.Ctx) error {
 		return unready(err, sim.Refuse(relay.KindNotFound, "Invalid job."))
 	}
 	const micros = "2006-01-02T15:04:05.000000Z"
-	from, to := r.From.UTC().Format(micros), r.To.UTC().Format(micros)
+	start, end := r.From.UTC().Format(micros), r.To.UTC().Format(micros)
 	return paged(c, "Usage report found.", page, httpd.Each(r.Rows, func(row usage.Row) usageRowJSON {
-		return usageRowJSON{row.ICCID, row.Subscriber, row.Company, from, to, row.Bytes, "bytes"}
+		return usageRowJSON{row.ICCID, row.Subscriber, row.Company, start, end, row.Bytes, "bytes"}
 	}), r.Total)
 }

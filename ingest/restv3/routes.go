@@ -53,7 +53,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 
 	r.Post("/:iccid/recipient", record(fiber.StatusCreated, "Recipient added.", change("iccid", input.recipient, s.SIMs.AddRecipient), watchedOf))
 	r.Delete("/recipient/:simRecipientId", params.WithoutQuery(func(c *fiber.Ctx) error {
-		return nothing(c, s.SIMs.RemoveRecipient(c.UserContext(), httpd.AccountOf(c), params.Path(c, "simRecipientId")))
+		return noContent(c, s.SIMs.RemoveRecipient(c.UserContext(), httpd.AccountOf(c), params.Path(c, "simRecipientId")))
 	}))
 
 	r.Get("/job", httpd.Search, s.listJobs)
@@ -67,7 +67,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Put("/pool/:poolId", record(fiber.StatusOK, "Pool updated.", change("poolId", input.pool, s.SIMs.ChangePool), poolOf))
 	r.Post("/pool/:poolId/recipient", record(fiber.StatusCreated, "Recipient added.", change("poolId", input.recipient, s.SIMs.AddPoolRecipient), poolOf))
 	r.Delete("/pool/:poolId/recipient/:recipientId", params.WithoutQuery(func(c *fiber.Ctx) error {
-		return nothing(c, s.SIMs.RemovePoolRecipient(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), params.Path(c, "recipientId")))
+		return noContent(c, s.SIMs.RemovePoolRecipient(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), params.Path(c, "recipientId")))
 	}))
 	r.Post("/pool/:poolId/iccid", s.attach)
 	r.Delete("/pool/:poolId/iccid/detach", record(fiber.StatusOK, "ICCIDs detached from the pool.", change("poolId", input.iccids, s.SIMs.Detach), poolOf))

@@ -144,10 +144,10 @@ func (s *Surface) setCallback(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return nothing(c, s.SIMs.SetCallback(c.UserContext(), httpd.AccountOf(c), url))
+	return noContent(c, s.SIMs.SetCallback(c.UserContext(), httpd.AccountOf(c), url))
 }
 
-func nothing(c *fiber.Ctx, err error) error {
+func noContent(c *fiber.Ctx, err error) error {
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func refusal(o operation, err error) (answer, error) {
 	case relay.KindInvalid:
 		return answer{code: invalid, description: "Invalid request: " + inElements(o, relay.FieldsOf(err)) + "."}, nil
 	case relay.KindUnavailable:
-		return answer{code: unavailable, description: later}, nil
+		return answer{code: unavailable, description: tryLater}, nil
 	}
 	return answer{}, err
 }

@@ -44,11 +44,11 @@ func open(raw []byte, contentType string) (envelope, error) {
 	bodies := 0
 	for i, part := range root.children {
 		switch {
-		case part.is(e.version.namespace(), "Header") && i == 0:
+		case part.hasName(e.version.namespace(), "Header") && i == 0:
 			if err := e.header(part); err != nil {
 				return e, err
 			}
-		case part.is(e.version.namespace(), "Body") && bodies == 0:
+		case part.hasName(e.version.namespace(), "Body") && bodies == 0:
 			bodies++
 			if len(part.children) != 1 {
 				return e, e.sender(fmt.Sprintf("The Body has %d elements, not one (byte %d).", len(part.children), part.offset))
@@ -68,9 +68,9 @@ func open(raw []byte, contentType string) (envelope, error) {
 func (e *envelope) header(h *node) error {
 	for _, block := range h.children {
 		switch {
-		case block.is(Namespace, authHeader) && e.auth == nil:
+		case block.hasName(Namespace, authHeader) && e.auth == nil:
 			e.auth = block
-		case block.is(Namespace, authHeader):
+		case block.hasName(Namespace, authHeader):
 			return e.sender(fmt.Sprintf("The header %s is given twice (byte %d).", authHeader, block.offset))
 		case e.version.required(block) && e.version.forUs(block):
 			return &fault{version: e.version, code: mustUnderstand, reason: fmt.Sprintf("The header %s must be understood, and is not (byte %d).", quoteClipped(block.name.Local), block.offset)}

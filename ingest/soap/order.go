@@ -68,12 +68,12 @@ func readNotification(s *Surface, v values, o *message.Order) error {
 	if err != nil {
 		return message.Unencodable(err)
 	}
-	from := o.Originator // the notification has no sender if the originator is a name
-	if strings.Trim(strings.TrimPrefix(from, "+"), "0123456789") != "" {
-		from = ""
+	sender := o.Originator // the notification has no sender if the originator is a name
+	if strings.Trim(strings.TrimPrefix(sender, "+"), "0123456789") != "" {
+		sender = ""
 	}
 	n := wap.Notification{
-		Transaction: relay.NewID(s.Now()), From: from, Subject: v.text("subject"), Class: class,
+		Transaction: relay.NewID(s.Now()), From: sender, Subject: v.text("subject"), Class: class,
 		Size: v.number("filesize"), Expiry: time.Duration(v.number("expiry")) * time.Second, URL: strings.TrimSpace(v.text("mmsurl")),
 	}
 	octets, err := n.Message(transaction())

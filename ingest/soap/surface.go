@@ -82,8 +82,8 @@ func (s *Surface) post(c *fiber.Ctx) error {
 	return c.Status(status).Send(body)
 }
 
-// later is the reason of a temporary refusal.
-const later = "Service temporarily unavailable. Please try again later."
+// tryLater is the reason of a temporary refusal.
+const tryLater = "Service temporarily unavailable. Please try again later."
 
 // faultOf converts an error to a Fault. It logs an unexpected error, and the Fault has the
 // request id only.
@@ -92,13 +92,13 @@ func (s *Surface) faultOf(c *fiber.Ctx, e envelope, err error) *fault {
 		return f
 	}
 	if errors.Is(err, httpd.ErrOverloaded) {
-		return &fault{version: e.version, code: overloaded, reason: later}
+		return &fault{version: e.version, code: overloaded, reason: tryLater}
 	}
 	if http, ok := errors.AsType[*fiber.Error](err); ok {
 		return e.sender(http.Message)
 	}
 	if relay.KindOf(err) == relay.KindUnavailable {
-		return &fault{version: e.version, code: receiverFault, reason: later}
+		return &fault{version: e.version, code: receiverFault, reason: tryLater}
 	}
 	s.Logger.ErrorContext(c.UserContext(), "request failed", "path", Path, "error", err)
 	return &fault{version: e.version, code: receiverFault, reason: "Internal error. Request " + httpd.RequestID(c.UserContext()) + "."}
@@ -129,7 +129,7 @@ func (s *Surface) serve(c *fiber.Ctx) (e envelope, body []byte, err error) {
 // operationOf returns the operation of the element in the Body. It refuses a SOAPAction of
 // another operation, because a proxy may have authorized the request by its SOAPAction.
 func (s *Surface) operationOf(e *envelope, header, contentType string) (operation, error) {
-	requested := slices.IndexFunc(s.operations, func(o operation) bool { return e.request.is(Namespace, o.name) })
+	requested := slices.IndexFunc(s.operations, func(o operation) bool { return e.request.hasName(Namespace, o.name) })
 	if requested < 0 {
 		return operation{}, e.sender("There is no operation " + quoteClipped(e.request.name.Local) + " in the namespace " + quoteClipped(e.request.name.Space) + ".")
 	}

@@ -28,7 +28,7 @@ type node struct {
 	offset   int64 // of its tag, in bytes of UTF-8
 }
 
-func (n *node) is(space, local string) bool { return n.name.Space == space && n.name.Local == local }
+func (n *node) hasName(space, local string) bool { return n.name.Space == space && n.name.Local == local }
 
 // attr returns the value of an attribute, "" if it is missing.
 func (n *node) attr(space, local string) string {
@@ -61,7 +61,7 @@ func parse(raw []byte) (*node, error) {
 			err = p.take(token)
 		case errors.Is(err, io.EOF):
 			if p.root == nil {
-				return nil, p.bad("The body is empty.")
+				return nil, p.errorf("The body is empty.")
 			}
 			return p.root, nil
 		default:
@@ -87,14 +87,14 @@ type parser struct {
 	nodes  int
 }
 
-func (p *parser) bad(format string, args ...any) error {
+func (p *parser) errorf(format string, args ...any) error {
 	return &unreadable{offset: p.offset, reason: fmt.Sprintf(format, args...)}
 }
 
 func (p *parser) take(token xml.Token) error {
 	if _, comment := token.(xml.Comment); !comment {
 		if reference := decoders.SurrogateReference(p.source[p.offset:p.d.InputOffset()]); reference != "" {
-			return p.bad("The XML is not well-formed: the reference %s is half of a surrogate pair.", reference)
+			return p.errorf("The XML is not well-formed: the reference %s is half of a surrogate pair.", reference)
 		}
 	}
 	switch t := token.(type) {
@@ -109,13 +109,13 @@ func (p *parser) take(token xml.Token) error {
 			n := p.open[len(p.open)-1]
 			n.raw = append(n.raw, t...)
 		} else if len(bytes.Trim(t, " \t\r\n")) > 0 {
-			return p.bad("Text stands outside the root element.")
+			return p.errorf("Text stands outside the root element.")
 		}
 	case xml.Directive:
-		return p.bad("A document type declaration is not allowed.")
+		return p.errorf("A document type declaration is not allowed.")
 	case xml.ProcInst:
 		if t.Target != "xml" || p.offset != 0 {
-			return p.bad("Processing instructions are not allowed.")
+			return p.errorf("Processing instructions are not allowed.")
 		}
 	}
 	return nil
@@ -125,11 +125,11 @@ func (p *parser) start(t xml.StartElement) error {
 	p.nodes++
 	switch {
 	case len(p.open) == 0 && p.root != nil:
-		return p.bad("The document has a second root element.")
+		return p.errorf("The document has a second root element.")
 	case len(p.open) == maxDepth:
-		return p.bad("Elements are nested deeper than %d.", maxDepth)
+		return p.errorf("Elements are nested deeper than %d.", maxDepth)
 	case p.nodes > maxNodes:
-		return p.bad("The document has more than %d elements.", maxNodes)
+		return p.errorf("The document has more than %d elements.", maxNodes)
 	}
 	n := &node{name: t.Name, attrs: t.Attr, offset: p.offset}
 	if len(p.open) == 0 {
