@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// ruleJSON returns the JSON of a rule with the given fields.
-func ruleJSON(id, fields string) string {
+// encodedRule returns the JSON of a rule with the given fields.
+func encodedRule(id, fields string) string {
 	return `{"id":"` + id + `",` + fields + `,"failures":{"count":0,"last_at":null,"last":""},"created_at":"2026-03-01 12:00:00","updated_at":"2026-03-01 12:00:00"}`
 }
 
@@ -26,13 +26,13 @@ func TestRulesAreCreatedAndChanged(t *testing.T) {
 	a.fill()
 	for _, tc := range []struct{ name, line, body, want string }{
 		{"a rule", "POST /iot/rules", `{"name":"Warm","on":"reading","devices":{"decoder_id":"d1"},"when":"values.t > 30","clear":"values.t < 25",` + mail + `}`,
-			`201 {"data":` + ruleJSON("rule1", warm) + `,"warnings":[]}`},
+			`201 {"data":` + encodedRule("rule1", warm) + `,"warnings":[]}`},
 		{"a rule with every field", "POST /iot/rules", `{"name":"n","enabled":false,"on":"event","devices":{"location_id":"loc1","ids":["id1"],"name":"p*"},"when":"event.type == \"join\"","for":"60s","repeat":"1h","ordered":true,` + mail + `}`,
-			`201 {"data":` + ruleJSON("rule2", `"name":"n","enabled":false,"on":"event","devices":{"location_id":"loc1","ids":["id1"],"name":"p*"},"when":"event.type == \"join\"","for":"1m","repeat":"1h","ordered":true,`+mail) + `,"warnings":[]}`},
+			`201 {"data":` + encodedRule("rule2", `"name":"n","enabled":false,"on":"event","devices":{"location_id":"loc1","ids":["id1"],"name":"p*"},"when":"event.type == \"join\"","for":"1m","repeat":"1h","ordered":true,`+mail) + `,"warnings":[]}`},
 		{"a key that no decoder maps", "POST /iot/rules", `{"name":"n","on":"reading","when":"values.tt > 30",` + mail + `}`,
-			`201 {"data":` + ruleJSON("rule3", `"name":"n","enabled":true,"on":"reading","devices":{},"when":"values.tt > 30","repeat":"never","ordered":false,`+mail) + `,"warnings":["…tt…"]}`},
+			`201 {"data":` + encodedRule("rule3", `"name":"n","enabled":true,"on":"reading","devices":{},"when":"values.tt > 30","repeat":"never","ordered":false,`+mail) + `,"warnings":["…tt…"]}`},
 		{"unknown fields", "POST /iot/rules", `{"name":"n","on":"reading","wen":"values.t > 30","id":"mine","devices":{"id":"x"},"actions":[{"action":"email","parameters":["ops@example.com"],"to":"x"}]}`,
-			`201 {"data":` + ruleJSON("rule4", `"name":"n","enabled":true,"on":"reading","devices":{},"repeat":"never","ordered":false,`+mail) +
+			`201 {"data":` + encodedRule("rule4", `"name":"n","enabled":true,"on":"reading","devices":{},"repeat":"never","ordered":false,`+mail) +
 				`,"warnings":["The field actions[0].to is unknown and was ignored.","The field devices.id is unknown and was ignored.","The field id is unknown and was ignored.","The field wen is unknown and was ignored."]}`},
 		{"a rule without fields", "POST /iot/rules", `{}`,
 			invalidFields(`"actions":["…"],"name":["The name field is required."],"on":["on must be reading, silent or event."]`)},
@@ -44,14 +44,14 @@ func TestRulesAreCreatedAndChanged(t *testing.T) {
 		{"a flag of the wrong type", "POST /iot/rules", `{"enabled":"yes"}`, invalidFields(`"enabled":["The enabled must be true or false."]`)},
 		{"invalid JSON", "POST /iot/rules", `{"name":`, `422 {"message":"Invalid JSON."}`},
 		{"a JSON array", "POST /iot/rules", `[]`, `422 {"message":"Invalid JSON."}`},
-		{"one rule", "GET /iot/rules/rule1", "", `200 {"data":` + ruleJSON("rule1", warm) + `}`},
+		{"one rule", "GET /iot/rules/rule1", "", `200 {"data":` + encodedRule("rule1", warm) + `}`},
 		{"an unknown rule", "GET /iot/rules/none", "", "404"},
-		{"a page of rules", "GET /iot/rules?page=1&per_page=1", "", `200 {"data":[` + ruleJSON("rule1", warm) + `],"meta":{"pagination":{"total":4,"count":1,"per_page":1,"current_page":1,"total_pages":4}}}`},
+		{"a page of rules", "GET /iot/rules?page=1&per_page=1", "", `200 {"data":[` + encodedRule("rule1", warm) + `],"meta":{"pagination":{"total":4,"count":1,"per_page":1,"current_page":1,"total_pages":4}}}`},
 		{"a page after the last", "GET /iot/rules?page=9&per_page=3", "", `200 {"data":[],"meta":{"pagination":{"total":4,"count":0,"per_page":3,"current_page":9,"total_pages":2}}}`},
 		{"an unknown parameter", "GET /iot/rules?enabled=true", "", invalidFields(`"enabled":["This parameter is unknown: the operation takes page, per_page."]`)},
 		{"a page size of 0", "GET /iot/rules?per_page=0", "", invalidFields(`"per_page":["The per page must be between 1 and 500."]`)},
 		{"a change", "PATCH /iot/rules/rule2", `{"name":"m","enabled":null,"repeat":"","devices":{},"for":""}`,
-			`200 {"data":` + ruleJSON("rule2", `"name":"m","enabled":false,"on":"event","devices":{},"when":"event.type == \"join\"","repeat":"never","ordered":true,`+mail) + `,"warnings":[]}`},
+			`200 {"data":` + encodedRule("rule2", `"name":"m","enabled":false,"on":"event","devices":{},"when":"event.type == \"join\"","repeat":"never","ordered":true,`+mail) + `,"warnings":[]}`},
 		{"a change to an invalid value", "PATCH /iot/rules/rule2", `{"on":"sometimes"}`, invalidFields(`"on":["on must be reading, silent or event."]`)},
 		{"a change of an unknown rule", "PATCH /iot/rules/none", `{"name":"m"}`, "404"},
 		{"a deletion", "DELETE /iot/rules/rule2", "", "204"},
