@@ -28,7 +28,9 @@ type node struct {
 	offset   int64 // of its tag, in bytes of UTF-8
 }
 
-func (n *node) hasName(space, local string) bool { return n.name.Space == space && n.name.Local == local }
+func (n *node) hasName(space, local string) bool {
+	return n.name.Space == space && n.name.Local == local
+}
 
 // attr returns the value of an attribute, "" if it is missing.
 func (n *node) attr(space, local string) string {
