@@ -20,7 +20,7 @@ import (
 
 const origin = "rest"
 
-// deleteMessage removes a pending message and gives its credit back.
+// deleteMessage removes a pending part, which the interface calls a message, and refunds it.
 func (s *Surface) deleteMessage(c *fiber.Ctx) error {
 	id, ok := message.ParseID(params.Path(c, "message"))
 	if !ok {

@@ -28,7 +28,7 @@ type accountCache struct {
 	programs *programs                // shared by all versions
 }
 
-// cachedDevice is a device with its decoder and sensors. Sensors are only added.
+// cachedDevice is a device with its decoder and sensors.
 type cachedDevice struct {
 	Device  Device
 	decoder *compiled // nil for a device without a decoder

@@ -69,7 +69,8 @@ type Message struct {
 	// addresses and the states of the parts are known.
 	Unopened bool `json:"-"`
 
-	// Version counts the changes to the states of parts; see MarkReported.
+	// Version counts the changes to the states of parts other than to Sending; see
+	// MarkReported.
 	Version int64 `json:"-"`
 }
 

@@ -24,7 +24,7 @@ type Outcome struct {
 	RetryAt   time.Time
 	// Resent records At as the part's ResentAt.
 	Resent bool
-	// Refund returns the credit: for a Rejected part that no carrier has accepted.
+	// Refund returns the credit: for a Rejected part that no carrier refused.
 	Refund bool
 	At     time.Time
 }

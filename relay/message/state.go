@@ -83,8 +83,8 @@ func (c Code) State() (State, bool) {
 	return "", false
 }
 
-// From returns the states that s may follow. Receipts arrive in any order: a final state
-// stays, and a part that the network has buffered does not become Accepted.
+// From returns the states that s may follow in Settle and after a receipt. Receipts arrive in any
+// order: a final state stays, and a part that the network has buffered does not become Accepted.
 func (s State) From() []State {
 	switch s {
 	case Removed, Sending:

@@ -75,7 +75,7 @@ func (c *Client) send(ctx context.Context, s *carrier.Submission) carrier.Outcom
 	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "kannel cannot be reached: " + delivery.PublicReason(err), Cause: "kannel cannot be reached: " + err.Error()}
 }
 
-// outcomeOf converts a response: 202 means accepted, 403 invalid credentials, 503 that bearerbox is
+// outcomeOf converts a response: 2xx means accepted, 403 invalid credentials, 503 that bearerbox is
 // unavailable.
 func outcomeOf(r httpout.Response) carrier.Outcome {
 	firstLine, _, _ := strings.Cut(r.Excerpt(), "\n")
