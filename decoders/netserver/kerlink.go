@@ -39,7 +39,7 @@ func kerlinkFrame(d document, f *decoders.Frame) {
 	})
 	f.NetworkTime = cmp.Or(d.Time("recvTime"), d.Time("gwRecvTime"))
 	f.DedupID = cmp.Or(d.Text("id"), counterID(f))
-	// A body with a counter or a payload is an uplink. Other posts about a device become
+	// A body with fCntUp is an uplink, and so is one with a payload but without fCntDown. Other posts about a device become
 	// downlink or service events.
 	isDownlink := d.IsPresent("fCntDown")
 	switch {

@@ -87,7 +87,7 @@ func thingParkFrame(d document, f *decoders.Frame) {
 		f.Kind, f.Text = decoders.Alert, joinTexts(name, d.Text("AlarmDetails|Details|AdditionalText|Message"))
 	default:
 		f.Kind, f.Text = decoders.Service, name
-		d.Warn(name, "is not a document that is read")
+		d.Warn(name, "is not a supported document")
 	}
 	thingParkDedup(d, f, name, notice)
 }
@@ -150,8 +150,8 @@ func thingParkGateways(d document, f *decoders.Frame) {
 	}
 }
 
-// thingParkDedup sets the DedupID from the counter and the time, which are equal in a repeated
-// post.
+// thingParkDedup sets the DedupID from the counter, the time, the MIC, the document's name and the
+// notification type, which are equal in a repeated post.
 func thingParkDedup(d document, f *decoders.Frame, name, notice string) {
 	timeText, mic := string(d.Value(thingParkTime(d)).Raw()), d.Text("mic_hex")
 	n, _ := d.FCnt("FCntDn")

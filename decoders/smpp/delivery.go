@@ -9,9 +9,9 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// The largest lengths of C-octet strings in octets, with the NUL at their end. The limits of
-// data_sm also apply to deliver_sm: SMPP allows 21 octets for an address and 6 for a service type,
-// but some SMSCs send more.
+// The largest lengths of C-octet strings in octets, with the NUL at their end. They are
+// larger than those of deliver_sm, 21 octets for an address and 6 for a service type, because some
+// SMSCs send more.
 const (
 	maxAddress = 65
 	maxService = 21
@@ -221,7 +221,7 @@ type Header struct {
 // length of pdu, which may be incomplete.
 func ParseHeader(pdu []byte) (Header, error) {
 	if len(pdu) < HeaderLen {
-		return Header{}, fault("command_length", len(pdu), "ends within the header")
+		return Header{}, fault("header", len(pdu), "is incomplete")
 	}
 	return Header{
 		Length:   binary.BigEndian.Uint32(pdu),

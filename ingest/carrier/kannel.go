@@ -12,8 +12,8 @@ import (
 )
 
 // parseKannel parses the parameters of Kannel's get-url, see the package comment, or of a
-// form in the body. Kannel has joined the parts of a message, and sends text, data and
-// UDH as URL-encoded octets.
+// form in the body. Kannel joins the parts of a message by default, and sends text,
+// data and UDH as URL-encoded octets.
 func parseKannel(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
 	o, err := kannelParameters(e)
 	if err != nil {
@@ -42,7 +42,7 @@ func parseKannel(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, er
 		m.Coding, m.Data = sms.Binary, []byte(text)
 	case "2":
 		// The text is big-endian UTF-16, unless the charset says that Kannel has recoded it
-		// (alt-charset, mo-recode) or it is not valid UTF-16.
+		// (alt-charset, mo-recode) or a whole message has an odd number of octets.
 		m.Coding = sms.UCS2
 		_, isPart := inbound.PartOf(&m)
 		switch {

@@ -175,7 +175,7 @@ func TestReceiptsThatMatchNoMessage(t *testing.T) {
 		"another account's message": {otherAccount, event.Unrouted, `receipt delivered: unknown message "7-1001-0"`},
 		"an unknown state":          {SMPPEntry(event.Receipt, "one", "1-transceiver", "s-1", deliver{from: "1", class: 4, text: "id:1 stat:PERHAPS"}.pdu(t)), event.Quarantined, `a receipt whose state is "PERHAPS"`},
 		"a text without an id":      {SMPPEntry(event.Receipt, "one", "1-transceiver", "s-1", deliver{from: "1", class: 4, text: "hello"}.pdu(t)), event.Quarantined, "smpp: a receipt without the id of a message"},
-		"a body that is not a PDU":  {SMPPEntry(event.Receipt, "one", "1-transceiver", "s-1", []byte("x")), event.Quarantined, "smpp: command_length: offset 1: ends within the header"},
+		"a body that is not a PDU":  {SMPPEntry(event.Receipt, "one", "1-transceiver", "s-1", []byte("x")), event.Quarantined, "smpp: header: offset 1: is incomplete"},
 		"an unknown carrier":        {intake.Entry{Source: "pigeon"}, event.Quarantined, `no adapter for the receipts of "pigeon"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -136,7 +136,7 @@ func TestInvalidSMPPMessagesAreQuarantined(t *testing.T) {
 		"a destination of 16 digits":  {deliver{from: "1", to: "1234567890123456", text: "a"}.pdu(t), `smpp: destination_addr "1234567890123456" is not a number of 1 to 15 digits`},
 		"a truncated parameter":       {deliver{from: "1", text: "a", tlvs: "0424 0003 61"}.pdu(t), "smpp: tlv: offset 51: reaches beyond the PDU"},
 		"a command without a message": {[]byte("\x00\x00\x00\x10\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x01"), "smpp: command_id: offset 4: 0x00000004 does not carry a message"},
-		"octets that are not a PDU":   {[]byte("GET / HT"), "smpp: command_length: offset 8: ends within the header"},
+		"octets that are not a PDU":   {[]byte("GET / HT"), "smpp: header: offset 8: is incomplete"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := NewProcessor(&receiver{})

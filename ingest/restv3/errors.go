@@ -33,8 +33,8 @@ func problems() fiber.Handler {
 	}
 }
 
-// refusal answers with the problems of parameters, else with the text of a sim.Refusal, else with
-// text.
+// refusal returns an Answer with the problems of parameters and 422, else with status and the text
+// of a sim.Refusal, else with status and text.
 func refusal(status int, text string) httpd.Answer {
 	return func(c *fiber.Ctx, err error) error {
 		if fields := relay.FieldsOf(err); len(fields) > 0 {
@@ -49,7 +49,8 @@ func refusal(status int, text string) httpd.Answer {
 
 type bareKey struct{}
 
-// bare omits the field success. It comes before the handlers of call records and usage.
+// bare omits the field success of validation errors. It comes before the handlers of call records
+// and usage.
 func bare(c *fiber.Ctx) error {
 	c.Locals(bareKey{}, true)
 	return c.Next()

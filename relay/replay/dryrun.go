@@ -39,12 +39,13 @@ type Posts interface {
 // DryRun summarizes the changes that a replay would make.
 type DryRun struct {
 	Count int `json:"count"` // number of selected events
-	// Examined is the number of examined events, at most 10,000. A dry run ends after 20 seconds.
+	// Examined is the number of examined events: at most 10,000, for at most 20 seconds, in each
+	// journal of each gateway.
 	Examined int              `json:"examined"`
 	Events   EventTally       `json:"events"`
 	Readings ReadingTally     `json:"readings"`
 	Differ   []PreviewedEvent `json:"data"` // the first events that differ, in the order of arrival
-	More     bool             `json:"more"` // more events differ than Differ has
+	More     bool             `json:"more"` // Differ lacks events that differ
 	// BackTo is the oldest time that the search has reached, or zero if it reached the first event.
 	BackTo time.Time `json:"searched_to,omitzero"`
 }
@@ -84,7 +85,7 @@ type PreviewedEvent struct {
 	Devices    []DeviceDelta   `json:"devices"`
 }
 
-// DeviceDelta has the changes of one device.
+// DeviceDelta has the changes that one frame makes to its device.
 type DeviceDelta struct {
 	Identifier string         `json:"identifier"`
 	DeviceID   string         `json:"device_id"` // empty for a device that would be created
@@ -109,7 +110,7 @@ type ReadingDelta struct {
 // at most limit of the events that differ.
 func Preview(ctx context.Context, posts Posts, f event.Filter, limit int, now func() time.Time) (r DryRun, err error) {
 	deadline := now().Add(maxDryRun)
-	stop := func() bool { return now().After(deadline) } // Examined is then less than the smaller of Count and maxExamined
+	stop := func() bool { return now().After(deadline) }
 	r.Count, r.BackTo, err = posts.Preview(ctx, f, time.Now().Add(maxSelecting), maxExamined, stop, func(e *event.Event, post *PreviewedPost) {
 		r.add(e, post, limit)
 	})

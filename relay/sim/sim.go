@@ -118,8 +118,8 @@ type Pool struct {
 }
 
 // Declared returns the stored SIM after an inventory has declared it. Declared numbers and codes
-// replace the stored ones unless they are empty. Fields that REST and jobs change are replaced
-// only if reset is set. For a new SIM, stored is the zero value.
+// replace the stored ones unless they are empty. The state, the services, the subscriber
+// and the job are replaced only if reset is set. For a new SIM, stored is the zero value.
 func Declared(stored, declared SIM, reset bool) SIM {
 	if stored.ICCID == "" {
 		declared.Requested, declared.Limit.Cap = declared.State, NoCap

@@ -19,7 +19,7 @@ func decode(t testing.TB, source string) (decoders.Result, error) {
 	return c.Decode(&decoders.Frame{Payload: []byte{1, 2, 3}, HasFPort: true, FPort: 1})
 }
 
-func TestResultsThatAreRefused(t *testing.T) {
+func TestFailingCallsAndInvalidResults(t *testing.T) {
 	const deep = "too deep"
 	for _, tt := range []struct{ name, code, want string }{
 		{"endless recursion", "return decodeUplink(input)", deep},
@@ -136,7 +136,7 @@ func TestInterruptedCallsExceedTheLimit(t *testing.T) {
 			i := &Interrupter{}
 			ended := make(chan struct{})
 			if tt.interrupted {
-				go func() { // repeat until the call is running
+				go func() { // repeat until the call ends: Interrupt has no effect before the call starts
 					tick := time.NewTicker(time.Millisecond)
 					defer tick.Stop()
 					for {

@@ -32,7 +32,7 @@ var (
 )
 
 // features has the optional parts of a realm. Each part takes time, so a realm has a part only
-// if the source contains its name.
+// if the source contains a word that needs it.
 type features struct {
 	date, buffer, module, console bool
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/penstock/penstock/delivery/carrier"
 )
 
-// Report enqueues a report about a submission in the journal, in the order of
-// the calls. The report is on disk when the returned function has returned nil.
+// Report appends a receipt for a submission to the journal. Receipts keep the order of the calls.
+// The receipt is on disk when the returned function has returned nil.
 // The states are states of SMPP receipts: ENROUTE, DELIVRD, UNDELIV.
 type Report func(ctx context.Context, id, state string) (wait func(context.Context) error, err error)
 
-// Simulator is a simulated carrier. It recognizes duplicates.
+// Simulator is a simulated carrier. The receipts of a repeated part have the same id.
 type Simulator struct{ report Report }
 
 // New returns a simulator.

@@ -51,8 +51,8 @@ func TestAFailedBindIsRetried(t *testing.T) {
 		},
 		"a generic_nack":                    {func(p *peer, bind received) { p.send(nack, 0, bind.sequence, "") }, "bind: the SMSC did not understand the bind"},
 		"a closed connection":               {func(p *peer, _ received) { p.conn.Close() }, "bind: "},
-		"a response in HTTP":                {func(p *peer, _ received) { p.write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }, "bind: a command_length of 1213486160"},
-		"a response with an invalid length": {func(p *peer, _ received) { p.write([]byte{0, 0, 0, 5, 1}) }, "bind: a command_length of 5"},
+		"a response in HTTP":                {func(p *peer, _ received) { p.write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }, "bind: invalid command_length 1213486160"},
+		"a response with an invalid length": {func(p *peer, _ received) { p.write([]byte{0, 0, 0, 5, 1}) }, "bind: invalid command_length 5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSMSC(t)

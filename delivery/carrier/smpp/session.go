@@ -176,7 +176,7 @@ func (s *session) keepAlive() {
 	}
 }
 
-// maxWrite is the largest number of octets collected for one write.
+// maxWrite is the number of octets from which no further PDU is added to a write.
 const maxWrite = 32 << 10
 
 // send enqueues a PDU to be written. It must not be called after run has ended.
@@ -237,18 +237,20 @@ const (
 	maxDiscard = 1 << 20
 )
 
-// lengthError is an invalid command_length. The next PDU begins after that length.
+// lengthError is an invalid command_length. Unless it is joined with errFraming, the reader is at
+// the start of the next PDU.
 type lengthError struct{ length uint32 }
 
 func (e *lengthError) Error() string {
-	return fmt.Sprintf("a command_length of %d", e.length)
+	return fmt.Sprintf("invalid command_length %d", e.length)
 }
 
 // errFraming means that the start of the next PDU is unknown.
 var errFraming = errors.New("the start of the next PDU is unknown")
 
-// readPDU reads the next PDU. If its length is invalid, it returns up to maxPDU
-// octets of it and a *lengthError.
+// readPDU reads the next PDU. If command_length is invalid, readPDU returns the first octets of the
+// PDU, at most maxPDU, and a *lengthError, joined with errFraming if the PDU is longer than
+// maxDiscard.
 func readPDU(r *bufio.Reader) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
