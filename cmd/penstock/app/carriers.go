@@ -78,7 +78,7 @@ func (g *Gateway) newSMPP(c config.Carrier, b config.Bind, index int, pdus smppI
 		AnswerTimeout: c.AnswerTimeout,
 	}
 	if c.TLS == config.DirectTLS {
-		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12} // with the certificate authorities of the system
+		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12} // with the certificate authorities of the system by default
 		if c.CAFile != "" {
 			pem, err := os.ReadFile(c.CAFile)
 			if err != nil {
@@ -141,15 +141,15 @@ func (c *carriers) start() {
 	}
 }
 
-// unbind begins to unbind, after the answers to requests in progress. c is nil if the start
-// failed.
+// unbind makes each client unbind as soon as its requests in progress are answered. It does not
+// wait. c is nil if the start failed.
 func (c *carriers) unbind() {
 	if c != nil {
 		c.stop()
 	}
 }
 
-// close waits until all binds are closed, or ctx ends.
+// close waits until all binds are closed or ctx ends. c is nil if the start failed.
 func (c *carriers) close(ctx context.Context) error {
 	if c == nil {
 		return nil
@@ -249,9 +249,9 @@ func (h *holder) run(ctx context.Context) {
 		return
 	}
 	unbind()
-	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	releaseCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if err := h.store.ReleaseCarrier(release, h.carrier, h.node); err != nil {
+	if err := h.store.ReleaseCarrier(releaseCtx, h.carrier, h.node); err != nil {
 		h.log.WarnContext(ctx, "binds not released: another gateway takes over later", "carrier", h.carrier, "error", err)
 	}
 }

@@ -8,16 +8,16 @@ import (
 // DrainTime is drainTime, for the tests of package app_test.
 const DrainTime = drainTime
 
-// SetClock replaces the clock of a gateway by a stopped clock. It returns a function that advances
-// the elapsed time and lets the time of day jump.
-func SetClock(g *Gateway) (advance func(elapses, jumps time.Duration)) {
+// SetClock replaces the clock of a gateway with a stopped clock. It returns a function that advances
+// the elapsed time and makes the time of day jump.
+func SetClock(g *Gateway) (advance func(elapsed, jump time.Duration)) {
 	set := &setClock{began: time.Now()}
 	g.clock.mu.Lock() // the journals already use the clock
 	g.clock.now, g.clock.elapsed, g.clock.trusted, g.clock.trustedAfter = set.now, set.passed, set.now(), 0
 	g.clock.mu.Unlock()
-	return func(elapses, jumps time.Duration) {
-		set.elapsed.Add(int64(elapses))
-		set.shift.Add(int64(jumps))
+	return func(elapsed, jump time.Duration) {
+		set.elapsed.Add(int64(elapsed))
+		set.shift.Add(int64(jump))
 	}
 }
 

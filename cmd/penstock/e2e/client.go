@@ -217,7 +217,7 @@ func (g *Gateway) Events(query string) []Event {
 	return list.Data
 }
 
-// AwaitProcessed waits until every accepted entry is processed; in a cluster, at every gateway.
+// AwaitProcessed waits until the gateways have processed all uplinks, messages and call records.
 func (g *Gateway) AwaitProcessed() {
 	g.T.Helper()
 	for _, gateway := range g.Members {
@@ -226,7 +226,7 @@ func (g *Gateway) AwaitProcessed() {
 	if len(g.Members) > 0 {
 		return
 	}
-	relaytest.Eventually(g.T, "every accepted entry is processed", func() (any, bool) {
+	relaytest.Eventually(g.T, "all uplinks, messages and call records are processed", func() (any, bool) {
 		text := g.As("").Get("/metrics").Body
 		var lag []string
 		for _, kind := range []string{"uplink", "sms", "cdr"} {

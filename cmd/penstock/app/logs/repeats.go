@@ -114,7 +114,7 @@ func (r *repeats) flush() {
 	clear(r.faults)
 }
 
-// write writes the last line of a fault with the number of other suppressed lines.
+// write writes the last line of a fault with the number and request ids of suppressed lines.
 func (f *fault) write() {
 	line := f.lastRecord
 	if f.suppressed > 1 {
