@@ -23,7 +23,7 @@ type Result struct {
 	Warnings []string  `json:",omitempty"`
 	Errors   []string  `json:",omitempty"`
 	// Excess is set if readings are omitted because there are too many. The text names the first
-	// omitted reading.
+	// omitted reading or the value that contains it.
 	Excess string `json:",omitempty"`
 	// LimitExceeded is set if the codec exceeded its limit of time or memory.
 	LimitExceeded bool `json:",omitempty"`

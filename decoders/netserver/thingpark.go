@@ -92,8 +92,8 @@ func thingParkFrame(d document, f *decoders.Frame) {
 	thingParkDedup(d, f, name, notice)
 }
 
-// thingParkTime returns the name of the time of a document. An uplink may also have
-// DevLocTime, the time of an earlier position; a document about a position has no other time.
+// thingParkTime returns the name of the field with the time of a document. An uplink may also
+// have DevLocTime, the time of an earlier position; a location document has no other time.
 func thingParkTime(d document) string {
 	if d.IsPresent("DevLocTime") && !d.IsPresent("Time") {
 		return "DevLocTime"

@@ -27,7 +27,7 @@ func thingParkJSON(body []byte) ([]byte, error) {
 // lrrs is the element whose children are a list.
 const lrrs = "Lrrs"
 
-// xmlConverter converts an XML document to JSON. It reads raw tokens, because name spaces do
+// xmlConverter converts an XML document to JSON. It reads raw tokens, because namespaces do
 // not matter, and checks the nesting itself.
 type xmlConverter struct {
 	source  []byte

@@ -151,7 +151,7 @@ func (r *reader) parameters(d *Delivery) {
 	if d.Parameters = r.tlvs(); r.err == nil {
 		return
 	}
-	// 1. Skip NULs before the parameters, as few as make the remaining octets readable.
+	// 1. Skip as few NULs as necessary to parse the remaining octets as parameters.
 	for offset := start; offset < len(r.pdu) && r.pdu[offset] == 0; offset++ {
 		padded := reader{pdu: r.pdu, offset: offset + 1}
 		if list := padded.tlvs(); padded.err == nil {

@@ -77,19 +77,19 @@ func TestOctetsAfterTheMessageAreIgnored(t *testing.T) {
 		ignored    int
 		parameters []Parameter
 	}{
-		"a NUL":                               {fields{text: "hi", tlvs: "00"}, 1, nil},
-		"three NULs":                          {fields{text: "hi", tlvs: "000000"}, 3, nil},
-		"another octet":                       {fields{text: "hi", tlvs: "2A"}, 1, nil},
-		"a NUL before the parameters":         {fields{text: "hi", tlvs: "00 001E 0002 3100"}, 1, receipted},
-		"two NULs before the parameters":      {fields{text: "hi", tlvs: "0000 001E 0002 3100"}, 2, receipted},
-		"a NUL after the parameters":          {fields{text: "hi", tlvs: "001E 0002 3100 00"}, 1, receipted},
-		"a NUL after a receipt":               {fields{class: 4, text: "id:1 stat:DELIVRD", tlvs: "00"}, 1, nil},
-		"a NUL after a data_sm's payload":     {fields{command: DataSM, source: "1", dest: "2", tlvs: "0424 0002 6869 00"}, 1, []Parameter{{0x0424, []byte("hi")}}},
-		"a truncated vendor parameter":        {fields{text: "hi", tlvs: "001E 0002 3100 1400 0009 61"}, 5, receipted},
-		"no octets after the message":         {fields{text: "hi"}, 0, nil},
-		"four NULs are an empty parameter":    {fields{text: "hi", tlvs: "00000000"}, 0, []Parameter{{0, []byte{}}}},
-		"a NUL after a text with a UDH":       {fields{class: 0x40, text: "\x05\x00\x03\x2a\x02\x01hi", tlvs: "00"}, 1, nil},
-		"a NUL before message_payload of 256": {fields{tlvs: "00 0424 0100" + strings.Repeat("61", 256)}, 1, []Parameter{{0x0424, []byte(strings.Repeat("a", 256))}}},
+		"a NUL":                              {fields{text: "hi", tlvs: "00"}, 1, nil},
+		"three NULs":                         {fields{text: "hi", tlvs: "000000"}, 3, nil},
+		"another octet":                      {fields{text: "hi", tlvs: "2A"}, 1, nil},
+		"a NUL before the parameters":        {fields{text: "hi", tlvs: "00 001E 0002 3100"}, 1, receipted},
+		"two NULs before the parameters":     {fields{text: "hi", tlvs: "0000 001E 0002 3100"}, 2, receipted},
+		"a NUL after the parameters":         {fields{text: "hi", tlvs: "001E 0002 3100 00"}, 1, receipted},
+		"a NUL after a receipt":              {fields{class: 4, text: "id:1 stat:DELIVRD", tlvs: "00"}, 1, nil},
+		"a NUL after a data_sm's payload":    {fields{command: DataSM, source: "1", dest: "2", tlvs: "0424 0002 6869 00"}, 1, []Parameter{{0x0424, []byte("hi")}}},
+		"a truncated vendor parameter":       {fields{text: "hi", tlvs: "001E 0002 3100 1400 0009 61"}, 5, receipted},
+		"no octets after the message":        {fields{text: "hi"}, 0, nil},
+		"four NULs are an empty parameter":   {fields{text: "hi", tlvs: "00000000"}, 0, []Parameter{{0, []byte{}}}},
+		"a NUL after a text with a UDH":      {fields{class: 0x40, text: "\x05\x00\x03\x2a\x02\x01hi", tlvs: "00"}, 1, nil},
+		"a NUL before 256 octets of payload": {fields{tlvs: "00 0424 0100" + strings.Repeat("61", 256)}, 1, []Parameter{{0x0424, []byte(strings.Repeat("a", 256))}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := ParseDelivery(tc.pdu(t))
@@ -196,7 +196,7 @@ func FuzzParseDelivery(f *testing.F) {
 			t.Fatalf("%x is split into %x and %x", d.UserData(), udh, text)
 		}
 		if s, ok := d.Segment(); ok && (s.Number < 1 || s.Number > s.Total) {
-			t.Fatalf("the number %d of segment %d lies outside 1 to %d", s.Number, s.Reference, s.Total)
+			t.Fatalf("segment number %d of reference %d is not from 1 to %d", s.Number, s.Reference, s.Total)
 		}
 		d.Receipt()
 		gosmppPDU, err := pdu.Parse(bytes.NewReader(raw))

@@ -64,7 +64,7 @@ func (d *Delivery) MessageID() string {
 }
 
 // Reference returns the parameter user_message_reference (5.3.2.17). In a receipt it is the
-// ReferenceOf the submitted message, if the SMSC supports it.
+// reference of the submitted message (see ReferenceOf), if the SMSC supports it.
 func (d *Delivery) Reference() (int, bool) { return d.number(tagReference) }
 
 // IsReceipt reports whether the PDU is an SMSC's receipt for a submitted message. It has the
@@ -109,7 +109,7 @@ type Segment struct {
 	Number    int // 1 to Total
 }
 
-// Segment returns the values of the sar parameters. It returns false if one is missing or
+// Segment returns the values of the SAR parameters. It returns false if one is missing or
 // invalid, because SMPP requires that all are ignored then.
 func (d *Delivery) Segment() (Segment, bool) {
 	reference, found := d.parameter(tagSARReference)

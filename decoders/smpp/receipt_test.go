@@ -52,7 +52,7 @@ func TestParseReceipt(t *testing.T) {
 		"a field name within a word":            {"uid:5 id:6 stat:ACCEPTD", Receipt{"6", "ACCEPTD", ""}},
 		"a NUL at the end":                      {"id:77 stat:DELIVRD\x00", Receipt{"77", "DELIVRD", ""}},
 		"an id with a colon":                    {"id:a:7 stat:DELIVRD", Receipt{"a:7", "DELIVRD", ""}},
-		"line ends between the fields":          {"id:77\r\nsub:001\nstat:DELIVRD\r\nerr:000\ntext:id:1", Receipt{"77", "DELIVRD", "000"}},
+		"line breaks between the fields":        {"id:77\r\nsub:001\nstat:DELIVRD\r\nerr:000\ntext:id:1", Receipt{"77", "DELIVRD", "000"}},
 		"a tab, and an empty field":             {"id:77\tstat:\nerr:1", Receipt{"77", "", "1"}},
 		"a text without fields":                 {"hello there", Receipt{}},
 		"an empty text":                         {"", Receipt{}},

@@ -52,8 +52,8 @@ type table [128]rune
 // tables are the tables of all languages (TS 23.038, annex A).
 type tables struct{ locking, single [languageCount]table }
 
-// nationalTables returns the tables of the library, which builds them at the first use
-// without a lock, with corrections.
+// nationalTables returns the library's tables with corrections. The OnceValue is necessary,
+// because the library builds its tables at the first use without a lock.
 var nationalTables = sync.OnceValue(func() *tables { //nolint:gochecknoglobals // read-only
 	t := new(tables)
 	for l := range languageCount {

@@ -81,7 +81,7 @@ func TestParseHexRefuses(t *testing.T) {
 		"a digit of another script":             {"01٣٣", "", 8, "data", 2},
 		"a header with an odd number of digits": {"01", "050", 8, "udh", 2},
 		"a header with a wrong length octet":    {"01", "060003010201", 8, "udh", 0},
-		"an element beyond the header":          {"01", "03000501", 8, "udh", 1},
+		"an element that exceeds the header":    {"01", "03000501", 8, "udh", 1},
 		"an unknown encoding":                   {"01", "", 9, "encoding", -1},
 		"an octet above 0x7F":                   {"417F80", "", 7, "data", 2},
 		"an escape before an escape":            {"411B1B65", "", 7, "data", 1},
@@ -155,7 +155,7 @@ func FuzzParseHex(f *testing.F) {
 	})
 }
 
-// isPart reports whether a header concatenates the part with a number to total parts.
+// isPart reports whether a header identifies part number of total parts.
 func isPart(header sms.UDH, total, number int) bool {
 	c, ok := header.Concat()
 	return ok && c.Total == total && c.Part == number

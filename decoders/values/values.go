@@ -2,9 +2,9 @@
 // readings. The key of a reading is its path, with dots between the names
 // ("air.temperature", "list.0.x").
 //
-// Numbers become readings, booleans 0 or 1, strings text; null is omitted.
+// Numbers and strings become readings, booleans become 0 or 1, and null is omitted.
 // A number that is not finite is refused with a warning, and a text longer than
-// MaxText is cut. Readings beyond MaxReadings are the result's Excess.
+// MaxText is cut. Readings beyond MaxReadings are omitted, which Excess reports.
 package values
 
 import (

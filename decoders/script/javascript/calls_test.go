@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// uplinkSource returns a source with a function decodeUplink of this code.
+// uplinkSource returns a source with a function decodeUplink whose body is code.
 func uplinkSource(code string) string { return "function decodeUplink(input) {\n" + code + "\n}" }
 
 func decode(t testing.TB, source string) (decoders.Result, error) {
@@ -31,13 +31,13 @@ func TestFailingCallsAndInvalidResults(t *testing.T) {
 		{"a result that throws when it is read", "return {data: {get a() { throw new Error('read') }}}", "line 2, column 32: Error: read"},
 		{"a list with a huge length", "let a = []; a.length = 4e9; return {data: a}", "more than 20000 values"},
 		{"a thrown object without a message", "throw {toString() { throw 1 }}", "an object without a message was thrown"},
-		{"a text instead of an object", "return 'text'", "did not return an object"},
+		{"a string instead of an object", "return 'text'", "did not return an object"},
 		{"a function instead of an object", "return () => 1", "did not return an object"},
 		{"no result", "", "did not return an object"},
-		{"data that is a text", "return {data: 'text'}", "returned data that is not an object"},
+		{"data that is a string", "return {data: 'text'}", "returned data that is not an object"},
 		{"require of an unknown module", "return require('fs')", "require: there is no module fs; only buffer can be required"},
 		{"an exception", "null.x", "line 2, column 6: TypeError: Cannot read property 'x' of undefined"},
-		{"an exception that is a text", "throw 'bad frame'", "decodeUplink: line 2, column 1: bad frame"},
+		{"an exception that is a string", "throw 'bad frame'", "decodeUplink: line 2, column 1: bad frame"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := decode(t, uplinkSource(tt.code))

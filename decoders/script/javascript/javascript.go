@@ -14,7 +14,7 @@ import (
 
 const (
 	format = "javascript"
-	// origin is the codec's name in the interpreter's positions.
+	// origin is the file name of the codec in the interpreter's stack traces.
 	origin = "codec"
 )
 
@@ -55,7 +55,7 @@ func (c *Codec) Check(i *Interrupter) error {
 	return err
 }
 
-// Decode runs the codec on a frame without limits of time and memory. It implements
+// Decode runs the codec on a frame without time and memory limits. It implements
 // decoders.Decoder for trusted sources.
 func (c *Codec) Decode(f *decoders.Frame) (decoders.Result, error) {
 	return c.DecodeUntil(f, &Interrupter{})
@@ -145,11 +145,11 @@ func errorAt(line, column int, reason string) error {
 // message.
 func compileError(err error) error {
 	text := strings.TrimPrefix(err.Error(), "SyntaxError: ")
-	position := regexp.MustCompile(`^(?s)(.*) at ` + origin + `:(\d+):(\d+)$`).FindStringSubmatch(text)
-	if position == nil {
+	match := regexp.MustCompile(`^(?s)(.*) at ` + origin + `:(\d+):(\d+)$`).FindStringSubmatch(text)
+	if match == nil {
 		return refused("", clipText(text))
 	}
-	return refused("", fmt.Sprintf("line %s, column %s: %s", position[2], position[3], clipText(position[1])))
+	return refused("", fmt.Sprintf("line %s, column %s: %s", match[2], match[3], clipText(match[1])))
 }
 
 // failure returns the error of a call: an exception, an interruption or too deep a recursion,
@@ -181,7 +181,7 @@ func position(stack []goja.StackFrame) string {
 }
 
 // message returns the name and message of an exception, or its text. Reading these may run
-// code of the codec, within the call's limit of time.
+// code of the codec, within the call's time limit.
 func (r *realm) message(thrown goja.Value) (text string) {
 	text = "an object without a message was thrown"
 	_ = r.vm.Try(func() {

@@ -97,8 +97,8 @@ func newRealm(f *decoders.Frame, enabled features) *realm {
 	return r
 }
 
-// frameTime returns the time of a frame, which is the clock of its call. It is the start of 1970
-// if the frame has no time. The caller replaces that by the time of receipt.
+// frameTime returns the time of a frame, to which the clock of its call is set. Without a
+// time it is the start of 1970; package iot sets NetworkTime beforehand.
 func frameTime(f *decoders.Frame) time.Time {
 	switch {
 	case !f.NetworkTime.IsZero():
