@@ -18,7 +18,7 @@ import (
 )
 
 // session serves one bound connection. It has a goroutine that reads, one that writes, one that
-// sends enquire_link, and one for each PDU that is being accepted.
+// sends enquire_link and expires requests, and one for each PDU that is being accepted.
 type session struct {
 	*link
 	o           *Options
@@ -116,7 +116,7 @@ func (s *session) waitAccepted() {
 
 func (s *session) read(ctx context.Context) (smpp.Header, error) {
 	for {
-		// A link without traffic for the time of an enquire_link and its response is dead.
+		// A link without traffic for the enquire_link interval plus the timeout is dead.
 		if !s.unbinding.Load() {
 			if err := s.conn.SetReadDeadline(time.Now().Add(s.o.EnquireLink + s.o.Timeout)); err != nil {
 				return smpp.Header{}, s.readError(err)
