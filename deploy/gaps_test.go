@@ -53,7 +53,7 @@ func testColumns(text string) (rows []testRow) {
 	return rows
 }
 
-// missingTests lists the packages and the tests that a cell names and that do not exist.
+// missingTests returns a reason for each package or test that a cell names but that does not exist.
 func missingTests(cell string, functions []string) (reasons []string) {
 	if cell == "" {
 		return []string{"no test is named"}

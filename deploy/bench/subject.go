@@ -81,13 +81,13 @@ func (b *bench) inTurns(ctx context.Context, subjects ...*subject) error {
 }
 
 func (s *subject) measure(ctx context.Context) (outcome, error) {
-	started := s.cpu()
+	cpuBefore := s.cpu()
 	client, start := ownCPU(), time.Now() // after s.cpu, whose own CPU time is not measured
 	o, err := s.round(ctx)
 	o.done, client = time.Since(start), ownCPU()-client
 	o.cpu = s.cpu()
 	for process := range o.cpu {
-		o.cpu[process] -= started[process]
+		o.cpu[process] -= cpuBefore[process]
 	}
 	o.cpu[cpuClient] = client
 	if err == nil && o.refused+o.broken > 0 {
@@ -176,7 +176,7 @@ func (t table) compare(s, otherSubject *subject, label string, figure func(outco
 	}
 }
 
-// reconcile prints whether sent is the sum of stored and refused. If it is not, the run fails in
+// reconcile prints whether sent is the sum of stored and refused. If it is not, the run fails at
 // the end. A missed aim does not fail the run because timings on shared cores are noisy.
 func (b *bench) reconcile(label string, sent, stored, refused int64) {
 	text := fmt.Sprintf("reconciliation of %s: sent %d = stored %d + refused %d", label, sent, stored, refused)
