@@ -21,8 +21,8 @@ type DryRun struct {
 	Away  []awayJSON `json:"away,omitempty"` // gateways without an answer
 }
 
-// dryRun answers a replay with dry_run. It previews frames and only counts messages; explainRelay
-// explains a single message.
+// dryRun answers a replay request with dry_run set. It previews frames but only counts messages;
+// explainRelay explains a single message.
 func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter, rules bool, limit int, otherGateways []gateway.Gateway) error {
 	if err := httpd.AdmitTo(c, httpd.Searches, principalOf(c).SearchAccount()); err != nil {
 		return err
