@@ -39,7 +39,7 @@ func TestFieldsOf(t *testing.T) {
 		t.Errorf("problems of name = %q, want is required", got)
 	}
 	if FieldsOf(io.EOF) != nil || FieldsOf(nil) != nil {
-		t.Error("an error without fields has fields")
+		t.Error("FieldsOf returned fields for an error without fields")
 	}
 }
 

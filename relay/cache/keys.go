@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// This file defines every key of the cache. The keys of asynq begin with "asynq:". Keys of an
+// This file defines every key of the cache. Keys of package asynq begin with "asynq:". Keys of an
 // account contain its hash tag, {a<account id>}. All keys except keyID expire.
 //
 // The number of key names is limited, because the embedded server never forgets a name: a

@@ -18,14 +18,14 @@ type assembler struct{ alphabet *sms.Alphabet }
 // numbers of missing parts.
 //
 // The octets of consecutive parts are decoded together, because an escape sequence or a
-// surrogate pair may be split between them. Text has a mark for missing parts; binary data has
-// none. The message is binary if any part is binary.
+// surrogate pair may be split between them. Text has a mark for missing parts; binary data does
+// not. The message is binary if any part is binary.
 func (a assembler) assemble(parts []Message) (m Message, missing []int) {
 	parts = slices.SortedFunc(slices.Values(parts), func(x, y Message) int { return numberOf(&x) - numberOf(&y) })
 	m = parts[0]
 	part, _ := PartOf(&m)
 	m.CarrierID, m.Part, m.Octets, m.Notes, m.Text, m.Data = "", nil, nil, nil, "", nil
-	if header, err := sms.ParseUDH(m.UDH); err == nil { // without its concatenation
+	if header, err := sms.ParseUDH(m.UDH); err == nil { // without the concatenation elements
 		m.UDH = slices.DeleteFunc(header, func(e sms.Element) bool { return e.ID == sms.Concat8 || e.ID == sms.Concat16 }).Append(nil)
 	}
 	m.Status, m.Coding = Concatenated, sms.GSM
@@ -75,9 +75,9 @@ func numberOf(m *Message) int {
 // text joins the texts of sorted parts. It decodes the octets of consecutive parts together if
 // they have the same coding and languages.
 func (a assembler) text(parts []Message, total int) string {
-	decodedTogether := func(a, b *Message) bool {
-		return numberOf(b) == numberOf(a)+1 && a.Coding == b.Coding && len(a.Octets) > 0 && len(b.Octets) > 0 &&
-			LanguagesOf(a) == LanguagesOf(b)
+	decodedTogether := func(p, next *Message) bool {
+		return numberOf(next) == numberOf(p)+1 && p.Coding == next.Coding && len(p.Octets) > 0 && len(next.Octets) > 0 &&
+			LanguagesOf(p) == LanguagesOf(next)
 	}
 	var b strings.Builder
 	number := 1
@@ -98,8 +98,8 @@ func (a assembler) text(parts []Message, total int) string {
 	return b.String()
 }
 
-// decodeTogether decodes the octets of consecutive parts as one text. Without octets, or if
-// some are invalid in the coding, which adapters refuse, it joins the texts of the parts.
+// decodeTogether decodes the octets of consecutive parts as one text. Without octets, it joins the
+// texts of the parts, as it does for octets that are invalid in the coding; adapters refuse those.
 func (a assembler) decodeTogether(parts []Message) string {
 	var octets [][]byte
 	text := ""

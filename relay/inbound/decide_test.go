@@ -62,7 +62,7 @@ func TestAStoredRelayWithAnUnknownPlaceholderWorks(t *testing.T) {
 	r := vmn("v", "447860000001", HTTPGet)
 	r.Action.Parameters = []string{"https://example.com/?a=%sender&b=%orig"}
 	if r.Validate(nil) == nil {
-		t.Error("it can be saved")
+		t.Error("Validate returned no error for an unknown placeholder")
 	}
 	d := Decide(sample(), []*Route{Compile(r)}, Settings{})
 	if len(d.Deliveries) != 1 {
@@ -101,9 +101,9 @@ func TestEmail(t *testing.T) {
 	for name, tc := range map[string]struct{ sender, subject string }{
 		"a number":                         {"447700900123", "SMS from 447700900123 to 447860000001"},
 		"a name":                           {"Bank of Ä", "SMS from Bank of Ä to 447860000001"},
-		"line ends":                        {"x\r\nBcc: evil@example.com", "SMS from xBcc: evil@example.com to 447860000001"},
+		"line breaks":                      {"x\r\nBcc: evil@example.com", "SMS from xBcc: evil@example.com to 447860000001"},
 		"control and invisible characters": {"a\x00\u202Eb\u2028c\x7f", "SMS from abc to 447860000001"},
-		"broken UTF-8":                     {"a\xffb", "SMS from ab to 447860000001"},
+		"invalid UTF-8":                    {"a\xffb", "SMS from ab to 447860000001"},
 		"a very long name":                 {strings.Repeat("ß", 500), "SMS from " + strings.Repeat("ß", 64) + "… to 447860000001"},
 		"no visible character":             {"\r\n", "SMS from  to 447860000001"},
 	} {
@@ -139,7 +139,7 @@ func TestDeliveryIDs(t *testing.T) {
 		t.Error("two equal parameters have the same delivery id")
 	}
 	if firstIDs[0] != secondIDs[0] || firstIDs[1] != secondIDs[1] {
-		t.Error("the same message and parameter have another id")
+		t.Error("the ids of the same message and parameter differ")
 	}
 	if firstIDs[2] == secondIDs[2] {
 		t.Error("a corrected parameter has the old id: a replay would send nothing")
@@ -171,7 +171,7 @@ func TestStatusOf(t *testing.T) {
 		"ports":                      {"\x06\x05\x04\x0b\x84\x23\xf0", Normal},
 		"a part by 8-bit reference":  {"\x05\x00\x03\xcc\x02\x01", Concatenated},
 		"a part by 16-bit reference": {"\x06\x08\x04\xab\xcd\x03\x02", Concatenated},
-		"cut off":                    {"\x05\x00\x03", Indecipherable},
+		"a truncated UDH":            {"\x05\x00\x03", Indecipherable},
 	} {
 		if got := StatusOf([]byte(tc.udh)); got != tc.want {
 			t.Errorf("%s: status = %d, want %d", name, got, tc.want)

@@ -83,14 +83,14 @@ func TestAnUnroutedJoinedMessageIsParkedAndRetried(t *testing.T) {
 	got := receive(t, s, piece("e1", "447860000001", 1, 2, "a"), lastPart)
 	counts := func() []int { return []int{w.rows("part_parked"), w.rows("part_ready")} }
 	relaytest.Equal(t, "the state of the last part", got[1].State, event.Unrouted)
-	relaytest.Equal(t, "the number of parked and of waiting messages", counts(), []int{1, 0})
+	relaytest.Equal(t, "the numbers of parked and of ready messages", counts(), []int{1, 0})
 	relaytest.Equal(t, "the state of the last part, received again", receive(t, s, lastPart)[0].State, event.Unrouted)
-	relaytest.Equal(t, "the number of parked and of waiting messages after it", counts(), []int{1, 0})
+	relaytest.Equal(t, "the numbers of parked and of ready messages after the repetition", counts(), []int{1, 0})
 	relaytest.NoError(t, w.store.Put(t.Context(), vmn("v1", "447860000001", HTTPGet, "http://a/?m=%msg")))
 	routed := receive(t, s, lastPart)
 	relaytest.Equal(t, "the state with a relay", routed[0].State, event.Done)
 	relaytest.Equal(t, "the target", w.sent[0].Target(), "http://a/?m=ab")
-	relaytest.Equal(t, "the number of parked and of waiting messages at the end", counts(), []int{0, 0})
+	relaytest.Equal(t, "the numbers of parked and of ready messages at the end", counts(), []int{0, 0})
 }
 
 func TestRouteDueNotesUnroutedMessages(t *testing.T) {
@@ -162,9 +162,9 @@ func TestPartsOfDifferentMessagesHaveDifferentKeys(t *testing.T) {
 		}
 		return groupKey(&m, p)
 	}
-	same := key(func(m *Message) { m.UDH[5], m.ID, m.Text, m.CarrierID = 2, "e2", "b", "x" })
-	if same != key(func(*Message) {}) || len(same) != 32 || strings.Trim(same, "0123456789abcdef") != "" {
-		t.Errorf("key of another part of the message = %q, want 32 hex digits as for the first part", same)
+	otherPartKey := key(func(m *Message) { m.UDH[5], m.ID, m.Text, m.CarrierID = 2, "e2", "b", "x" })
+	if otherPartKey != key(func(*Message) {}) || len(otherPartKey) != 32 || strings.Trim(otherPartKey, "0123456789abcdef") != "" {
+		t.Errorf("key of another part of the message = %q, want the key of the first part, of 32 hex digits", otherPartKey)
 	}
 	for name, change := range map[string]func(*Message){
 		"account":   func(m *Message) { m.Account = 2 },
@@ -176,7 +176,7 @@ func TestPartsOfDifferentMessagesHaveDifferentKeys(t *testing.T) {
 		"width":     func(m *Message) { m.UDH = []byte{6, 8, 4, 0, 0xcc, 2, 1} },
 		"SAR":       func(m *Message) { m.Part = &Part{ReferenceSAR, 0xcc, 2, 1} },
 	} {
-		if key(change) == same {
+		if key(change) == otherPartKey {
 			t.Errorf("another %s does not change the key", name)
 		}
 	}

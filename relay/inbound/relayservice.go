@@ -40,7 +40,7 @@ func NewRelayService(d RelayServiceDeps) (*RelayService, error) {
 }
 
 // List returns an account's relays of a kind whose number or prefix matches a pattern, sorted by
-// number. In the pattern * matches any digits, including none. An empty pattern matches all
+// number. In the pattern, * matches any digits, including none. An empty pattern matches all
 // relays.
 func (s *RelayService) List(ctx context.Context, acct relay.AccountID, k Kind, pattern string) ([]Relay, error) {
 	relays, err := s.Store.List(ctx, acct, k)
@@ -198,10 +198,10 @@ func (s *RelayService) Find(ctx context.Context, acct relay.AccountID, cursor Re
 // Ref returns the Ref of the relay.
 func (r Relay) Ref() Ref { return Ref{r.Account, r.Kind, r.ID} }
 
-// rememberAcknowledged is the time for which acknowledged ids are stored, so that processing a
-// journal record again does not restore its message. It exceeds the default retention of the
+// acknowledgedRetention is the time for which acknowledged ids are stored, so that processing
+// a journal record again does not restore its message. It exceeds the default retention of the
 // journal.
-const rememberAcknowledged = 8 * 24 * time.Hour
+const acknowledgedRetention = 8 * 24 * time.Hour
 
 // ReadInbox returns a page of the messages in a virtual number's inbox, oldest first, and their
 // total. It returns relay.KindNotFound if the account does not have the relay. Messages stay in
@@ -219,5 +219,5 @@ func (s *RelayService) Acknowledge(ctx context.Context, acct relay.AccountID, id
 	if _, err := s.Store.Get(ctx, acct, VirtualNumber, id); err != nil {
 		return err
 	}
-	return s.Store.Acknowledge(ctx, acct, id, message, rememberAcknowledged)
+	return s.Store.Acknowledge(ctx, acct, id, message, acknowledgedRetention)
 }

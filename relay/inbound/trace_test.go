@@ -27,7 +27,7 @@ func (p *fakePosts) Post(_ context.Context, id string) (Post, error) {
 	return post, nil
 }
 
-// add adds an event and the result of Post.Messages: its messages, a description of another
+// add adds an event and the result of Post.Messages: its messages, a description of other
 // content, or an error.
 func (p *fakePosts) add(e event.Event, content string, err error, messages ...Message) {
 	e.Source, e.ReceivedAt = "json", now()

@@ -21,7 +21,7 @@ type SIMRow struct {
 	ICCID, IMSI, MSISDN string
 	Document, Account   string // names
 	Declared            string // the declaration as JSON
-	Unopened            bool   // Declared cannot be opened, and is empty
+	Unopened            bool   // Declared cannot be opened and is empty
 }
 
 // SIMSelection selects the SIMs that have one of the values, or all SIMs.
@@ -43,7 +43,7 @@ func (s *Store) Merged(ctx context.Context) ([]byte, error) {
 	return document, err
 }
 
-// load returns the stored inventory, sealed and opened.
+// load returns the stored inventory twice: sealed, as it is stored, and opened.
 func (s *Store) load(ctx context.Context) (stored, document []byte, err error) {
 	const query = `
 		SELECT doc, doc
@@ -86,7 +86,7 @@ func (s *Store) Put(ctx context.Context, base, document []byte, sims SIMChanges)
 			    document = excluded.document,
 			    doc = excluded.doc`
 	)
-	replaced := relay.Errorf(relay.KindConflict, "inventory: another gateway has replaced it since it was read")
+	errReplaced := relay.Errorf(relay.KindConflict, "inventory: another gateway has replaced it since it was read")
 	stored, current, err := s.load(ctx)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (s *Store) Put(ctx context.Context, base, document []byte, sims SIMChanges)
 		return nil
 	}
 	if !bytes.Equal(current, base) && !bytes.Equal(current, document) {
-		return replaced
+		return errReplaced
 	}
 	save := db.Do(insert, sealedInventory(document))
 	if stored != nil {
@@ -103,7 +103,7 @@ func (s *Store) Put(ctx context.Context, base, document []byte, sims SIMChanges)
 	}
 	deletions := db.BatchOf("iccid, account", sims.Delete, func(r *SIMRow) []any { return []any{r.ICCID, r.Account} })
 	rows := db.BatchOf("iccid, imsi, msisdn, document, account, doc", sims.Put, simFields)
-	return s.db.RunAll(ctx, "inventory", save.Or(replaced), db.Do(deleteSIMs, deletions), db.Do(putSIMs, rows))
+	return s.db.RunAll(ctx, "inventory", save.Or(errReplaced), db.Do(deleteSIMs, deletions), db.Do(putSIMs, rows))
 }
 
 const selectSIMs = `

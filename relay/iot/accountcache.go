@@ -11,8 +11,8 @@ import (
 )
 
 // recordCache caches devices and compiled decoders by account, so that a frame of a known device
-// needs no query. An entry is valid for one version of the account's records: a change of a record
-// takes effect with the next batch.
+// needs no query of its own. An entry is valid for one version of the account's records: a change
+// of a record takes effect with the next batch.
 type recordCache struct {
 	mu       sync.Mutex
 	accounts map[relay.AccountID]*accountCache

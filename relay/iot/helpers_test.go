@@ -37,7 +37,7 @@ type gateway struct {
 
 	// reads and writes count the read statements and the transactions of the record store.
 	reads, writes atomic.Int32
-	// onRead, if it is set, runs after each read statement.
+	// onRead runs after each read statement; nil disables it.
 	onRead func()
 }
 
@@ -53,7 +53,7 @@ func (g *gateway) observe(operation string, _ time.Duration) {
 	}
 }
 
-// afterReads runs do after the next n read statements of the record store.
+// afterReads runs do once, after the n-th read statement of the record store from now on.
 func (g *gateway) afterReads(n int, do func()) {
 	g.t.Cleanup(func() {
 		if n > 0 {
@@ -73,10 +73,10 @@ type faultyReadings struct {
 	iot.ReadingStore
 	mu      sync.Mutex
 	down    error
-	refuse  map[string]string // key → reason
+	refuse  map[string]string // key, or "uplink" for radio data → reason
 	written int
 	reads   int // number of calls of Latest and LastStored
-	// meanwhile, if it is set, runs after Latest has read the points.
+	// meanwhile runs after Latest has read the points; nil disables it.
 	meanwhile func()
 	radio     []iot.RadioData // in the order of the writes
 }
@@ -173,11 +173,11 @@ func decoder(id string, keys ...string) iot.Decoder {
 	return d
 }
 
-// frame returns an uplink of the device eui with values, posted by account 1 with decoder_id d1.
-func (g *gateway) frame(record string, values map[string]any) iot.Arrival {
+// frame returns an uplink of the device eui with an object, posted by account 1 with decoder_id d1.
+func (g *gateway) frame(record string, object map[string]any) iot.Arrival {
 	return iot.Arrival{
 		Record: record, Account: 1, DecoderID: "d1", ReceivedAt: g.now,
-		Frame: decoders.Frame{Kind: decoders.Uplink, Identifier: eui, IsDevEUI: true, Name: "probe", DedupID: record, Object: values},
+		Frame: decoders.Frame{Kind: decoders.Uplink, Identifier: eui, IsDevEUI: true, Name: "probe", DedupID: record, Object: object},
 	}
 }
 
@@ -186,7 +186,7 @@ func (g *gateway) ingest(arrivals ...iot.Arrival) []iot.Outcome {
 	outcomes, err := g.Ingest(g.t.Context(), arrivals)
 	relaytest.NoError(g.t, err)
 	if len(outcomes) != len(arrivals) {
-		g.t.Fatalf("%d outcomes of %d frames", len(outcomes), len(arrivals))
+		g.t.Fatalf("%d outcomes for %d frames", len(outcomes), len(arrivals))
 	}
 	return outcomes
 }

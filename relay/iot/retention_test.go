@@ -58,7 +58,7 @@ func testRetention(t *testing.T, g *gateway) {
 		}
 		return fmt.Sprint(temperatures, " and ", humidities)
 	}
-	wantCounts := func(label, want string) {
+	expireAndWant := func(label, want string) {
 		t.Helper()
 		relaytest.NoError(t, g.Expire(t.Context(), 1), g.Expire(t.Context(), 2))
 		if got := count(); got != want {
@@ -69,24 +69,24 @@ func testRetention(t *testing.T, g *gateway) {
 		g.now = g.now.AddDate(0, 0, 1)
 		g.mustStore(g.frame(fmt.Sprint("r", day), values("temperature", day, "humidity", day)))
 		if day == 30 {
-			wantCounts("when the oldest reading is thirty days old", "31 and 31")
+			expireAndWant("when the oldest reading is thirty days old", "31 and 31")
 			g.now = g.now.Add(time.Nanosecond)
-			wantCounts("a nanosecond later", "30 and 31")
+			expireAndWant("a nanosecond later", "30 and 31")
 			g.now = g.now.Add(-time.Nanosecond)
 		}
 	}
 	if got := count(); got != "70 and 71" {
 		t.Errorf("before the retention is enforced again: %s, want 70 and 71", got)
 	}
-	wantCounts("after 70 days", "31 and 71")
+	expireAndWant("after 70 days", "31 and 71")
 	if got := g.history(1)[0]; !slices.Contains([]string{"temperature=70", "humidity=70"}, got) {
 		t.Errorf("the newest reading is %s", got)
 	}
 	setRetention(0)
 	g.now = g.now.AddDate(5, 0, 0)
-	wantCounts("without a retention", "31 and 71")
+	expireAndWant("without a retention", "31 and 71")
 	setRetention(1)
-	wantCounts("with a retention of a day", "0 and 71")
+	expireAndWant("with a retention of a day", "0 and 71")
 }
 
 func TestRetentionIsEnforcedForAllDevices(t *testing.T) {
@@ -133,7 +133,7 @@ func TestRetentionIsEnforcedAfterAnOutageOfTheStore(t *testing.T) {
 	g.now = g.now.AddDate(0, 0, 2)
 	g.readings.down = fmt.Errorf("disk unavailable")
 	if err := g.Expire(t.Context(), 1); err == nil {
-		t.Error("Expire returned no error without a reading store")
+		t.Error("Expire returned no error, although the reading store is down")
 	}
 	g.readings.down = nil
 	relaytest.NoError(t, g.Expire(t.Context(), 1))

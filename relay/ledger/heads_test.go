@@ -102,15 +102,15 @@ func TestAppendedMetadataIsReadFromSignedEntries(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			st := newSite(t)
 			d := st.generate("plain", ledger.NewToken{})
-			job, err := st.s.Annotate(t.Context(), 1, d.Text, json.RawMessage(`{"place":"yard"}`))
+			jobID, err := st.s.Annotate(t.Context(), 1, d.Text, json.RawMessage(`{"place":"yard"}`))
 			relaytest.NoError(t, err)
-			if got := fmt.Sprint(st.finished(job).Token.AllMetadata()); got != "map[place:yard]" {
+			if got := fmt.Sprint(st.finished(jobID).Token.AllMetadata()); got != "map[place:yard]" {
 				t.Fatal(got)
 			}
 			st.claim(d.Text, "")
 			st.claim(d.Text, "")
 			st.tamper(tc.statement)
-			got, err := st.s.Job(t.Context(), 1, job)
+			got, err := st.s.Job(t.Context(), 1, jobID)
 			result := fmt.Sprint(err)
 			if err == nil {
 				result = fmt.Sprint(got.Token.AllMetadata())

@@ -72,27 +72,27 @@ func leasedOnce(g *gateways) {
 	}
 	g.create(30, ds...)
 	var mu sync.Mutex
-	taken := make(map[string]int)
-	refs := make([]Ref, len(ds))
+	leaseCounts := make(map[string]int)
+	deliveryRefs := make([]Ref, len(ds))
 	for i := range ds {
-		refs[i] = refOf(&ds[i])
+		deliveryRefs[i] = refOf(&ds[i])
 	}
 	g.onBoth(len(ds), func(s *Store, _, i int) error {
-		d, ok, err := s.Lease(g.Context(), 1, ds[i].ID, timeAt(40), timeAt(100))
-		due, errDue := s.LeaseDue(g.Context(), refs, timeAt(40), timeAt(100))
+		leased, ok, err := s.Lease(g.Context(), 1, ds[i].ID, timeAt(40), timeAt(100))
+		due, errDue := s.LeaseDue(g.Context(), deliveryRefs, timeAt(40), timeAt(100))
 		mu.Lock()
 		defer mu.Unlock()
 		if ok {
-			taken[d.ID]++
+			leaseCounts[leased.ID]++
 		}
 		for _, d := range due {
-			taken[d.ID]++
+			leaseCounts[d.ID]++
 		}
 		return errors.Join(err, errDue)
 	})
 	for _, d := range ds {
-		if taken[d.ID] != 1 {
-			g.Errorf("%s is leased %d times", d.ID, taken[d.ID])
+		if leaseCounts[d.ID] != 1 {
+			g.Errorf("%s is leased %d times, want once", d.ID, leaseCounts[d.ID])
 		}
 	}
 }
@@ -107,24 +107,24 @@ func takenOnce(g *gateways) {
 	g.create(30, ds...)
 	g.recordOutcomes(outcomes...)
 	var mu sync.Mutex
-	taken := make(map[string]int)
+	takeCounts := make(map[string]int)
 	g.onBoth(5, func(s *Store, _, _ int) error {
-		ds, err := s.Take(g.Context(), ParkedEndpoint{Account: 1, Endpoint: "e"}, 10, time.Time{}, timeAt(500))
+		takenDeliveries, err := s.Take(g.Context(), ParkedEndpoint{Account: 1, Endpoint: "e"}, 10, time.Time{}, timeAt(500))
 		mu.Lock()
 		defer mu.Unlock()
-		for _, d := range ds {
-			taken[d.ID]++
+		for _, d := range takenDeliveries {
+			takeCounts[d.ID]++
 		}
 		return err
 	})
-	for id, count := range taken {
+	for id, count := range takeCounts {
 		if count != 1 {
-			g.Errorf("%s is taken %d times", id, count)
+			g.Errorf("%s is taken %d times, want once", id, count)
 		}
 	}
 	counts, err := g.CountParked(g.Context())
-	if parkedCount := counts["e"]; err != nil || parkedCount+len(taken) != n {
-		g.Errorf("%d taken, %d still parked, error %v; want %d in total", len(taken), parkedCount, err, n)
+	if parkedCount := counts["e"]; err != nil || parkedCount+len(takeCounts) != n {
+		g.Errorf("%d taken, %d still parked, error %v; want %d in total", len(takeCounts), parkedCount, err, n)
 	}
 }
 
@@ -184,7 +184,7 @@ func createdOnce(g *gateways) {
 		want[i] = i + 1
 	}
 	if err != nil || added != n*size || !slices.Equal(places, want) {
-		g.Errorf("%d added, places %v, error %v", added, places, err)
+		g.Errorf("%d added, places %v, error %v; want %d added", added, places, err, n*size)
 	}
 	if due := g.dueIDs(1000, n*size); len(due) != 1 {
 		g.Errorf("due deliveries = %v, want 1", due)
@@ -199,16 +199,16 @@ func countedOnce(g *gateways) {
 	}
 	g.create(30, ds...)
 	g.onBoth(4, func(s *Store, gateway, i int) error {
-		mine := slices.Clone(outcomes)
+		ordered := slices.Clone(outcomes)
 		if (gateway+i)%2 == 1 {
-			slices.Reverse(mine)
+			slices.Reverse(ordered)
 		}
-		_, err := s.Finish(g.Context(), mine)
+		_, err := s.Finish(g.Context(), ordered)
 		return err
 	})
 	for _, d := range ds {
 		if got := g.get(d.ID); got.Tries != 1 || len(got.Attempts) != 1 {
-			g.Errorf("%s: %d tries, %d attempts", d.ID, got.Tries, len(got.Attempts))
+			g.Errorf("%s: %d tries, %d attempts, want 1 of each", d.ID, got.Tries, len(got.Attempts))
 		}
 	}
 	g.wantCounts(17, 17, 16)
@@ -257,7 +257,7 @@ func countsStay(g *gateways) {
 }
 
 // finishDuring records outcomes at the first gateway while a transaction of the second one
-// blocks them. The transaction runs do, and after the outcomes wait for its lock, end.
+// blocks them. The transaction runs do, waits until the outcomes wait for its lock, and runs end.
 func (g *gateways) finishDuring(do, end func(s *Store, tx *db.Tx) error, outcomes ...Outcome) {
 	g.Helper()
 	var finished sync.WaitGroup

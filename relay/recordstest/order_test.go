@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-// Records of one millisecond are listed in the order of their creation, not of their ids.
+// Records created in one millisecond are listed in the order of their creation, not of their ids.
 func TestListsAreInTheOrderOfCreation(t *testing.T) {
 	const n = 5
 	records, ctx := recordstest.Open(t), t.Context()

@@ -71,8 +71,8 @@ func (sim *SIM) InService() bool { return sim.State == Active && sim.Requested =
 // Cap is the effect of a reached monthly limit.
 type Cap string
 
-// The caps. Notify notifies recipients and the callback; Block orders suspension as
-// well.
+// The caps. Notify notifies recipients and the callback; Block also requests
+// suspension.
 const (
 	NoCap  Cap = "none"
 	Notify Cap = "notify"
@@ -143,12 +143,12 @@ func (sim *SIM) HasService(service string) bool {
 }
 
 // SetService adds a service to the SIM or removes it.
-func (sim *SIM) SetService(service string, on bool) {
+func (sim *SIM) SetService(service string, enabled bool) {
 	switch service {
 	case Service4G:
-		sim.Service4G = on
+		sim.Service4G = enabled
 	case Service5G:
-		sim.Service5G = on
+		sim.Service5G = enabled
 	}
 }
 
@@ -181,9 +181,9 @@ func NoRecipient() error { return Refuse(relay.KindInvalid, "Invalid recipient."
 // BadICCID returns the refusal of a request with an invalid ICCID, or with the ICCID of a SIM that
 // the request may not change.
 func BadICCID(iccid string) error {
-	const maxShown = 40
-	if len(iccid) > maxShown {
-		iccid = iccid[:maxShown] + "…"
+	const maxLength = 40
+	if len(iccid) > maxLength {
+		iccid = iccid[:maxLength] + "…"
 	}
 	return Refuse(relay.KindInvalid, "Invalid ICCID: "+iccid+".")
 }

@@ -42,15 +42,15 @@ func New(d Deps) *Service {
 
 // Request submits a job that makes an archive. It returns relay.KindInvalid with the names of the
 // parameters for a range that ends before it starts, an unknown format, or an invalid mail address.
-func (s *Service) Request(ctx context.Context, acct relay.AccountID, a Request) (Order, error) {
+func (s *Service) Request(ctx context.Context, acct relay.AccountID, r Request) (Order, error) {
 	p := relay.Problems{}
-	if a.To.Before(a.From) {
+	if r.To.Before(r.From) {
 		p.Add("to_date", "The to_date must not be before the from_date.")
 	}
-	if a.Format != "" && a.Format != UKv3a {
+	if r.Format != "" && r.Format != UKv3a {
 		p.Add("format", "The format must be UKv3a.")
 	}
-	if a.Email != "" && relay.CheckAddress(a.Email) != nil {
+	if r.Email != "" && relay.CheckAddress(r.Email) != nil {
 		p.Add("email", "The email must be one mail address.")
 	}
 	if err := p.Err(); err != nil {
@@ -58,8 +58,8 @@ func (s *Service) Request(ctx context.Context, acct relay.AccountID, a Request) 
 	}
 	now := s.deps.Now().UTC()
 	o := Order{
-		Handle: relay.NewID(now), Account: acct, Email: a.Email, Single: a.Single, AskedAt: now,
-		From: a.From.UTC(), To: a.To.UTC().Truncate(time.Second).Add(time.Second),
+		Handle: relay.NewID(now), Account: acct, Email: r.Email, Single: r.Single, AskedAt: now,
+		From: r.From.UTC(), To: r.To.UTC().Truncate(time.Second).Add(time.Second),
 	}
 	input, err := json.Marshal(o)
 	if err != nil {

@@ -68,7 +68,7 @@ func WantKind(t testing.TB, err error, kind relay.Kind) {
 	}
 }
 
-// Together calls do concurrently with the numbers below n, and waits for all calls.
+// Together calls do concurrently with each number from 0 to n-1 and waits for all calls.
 func Together(n int, do func(i int)) {
 	var running sync.WaitGroup
 	for i := range n {
@@ -77,7 +77,7 @@ func Together(n int, do func(i int)) {
 	running.Wait()
 }
 
-// Plan returns the steps of the engine's plan for a statement without a batch.
+// Plan returns the engine's plan for a statement without a db.Batch, one step per line.
 func Plan(t testing.TB, database *db.DB, statement string, args ...any) string {
 	t.Helper()
 	explain, columns := "EXPLAIN ", db.Self[string]
@@ -124,10 +124,10 @@ func (p *Postgres) NewDatabase(t testing.TB) string {
 	return p.URL + name
 }
 
-// templates has the URLs of servers with a complete template.
+// templates contains the URLs of the servers that have a complete template.
 var templates sync.Map
 
-// makeTemplate creates the template of the other databases unless the server has it. A copy
+// makeTemplate creates the template of the test databases unless the server has it. A copy
 // takes a tenth of the time of the migrations. The database is marked as a template when it is
 // complete.
 func (p *Postgres) makeTemplate(t testing.TB) {

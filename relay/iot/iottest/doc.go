@@ -1,3 +1,3 @@
-// Package iottest has the test suite that each iot.ReadingStore passes. Tests of the limits of one
-// store are in its package. Memory is a store for tests of code that uses a store.
+// Package iottest provides the tests that every iot.ReadingStore must pass. Tests of the limits of
+// one store are in the package of that store. Memory is a store for tests of code that uses a store.
 package iottest
