@@ -88,7 +88,7 @@ func TestConsoleCorrectsADecoder(t *testing.T) {
 	b.AwaitText("line 1, column")
 	b.Set("textarea[name=source]", "temperature = bytes[1] * 1.0")
 	b.Press("Try on the last frames")
-	b.AwaitText("1 frame: none fails, 1 would store other readings than today.", "(added)")
+	b.AwaitText("1 frame: no failures, 1 would store other readings than today.", "(added)")
 	b.Press("Save")
 	b.AwaitText("Saved. New frames use it. Replay to correct stored readings.")
 	b.Press("Preview the replay")

@@ -75,7 +75,7 @@ func createRecordsForViews(g *e2e.Gateway) []view {
 		{"device-alarms", deviceAddress + "&tab=alarms", []string{"Raised", "Acknowledge"}},
 		{"device-settings", deviceAddress + "&tab=settings", []string{"Frame logging", "Add marker", "Delete device"}},
 		{"decoders", "decoders", []string{"lpp", "Ok"}},
-		{"decoder", "decoders?id=sent&account=1", []string{"Replay history", "none fails", "Map key"}},
+		{"decoder", "decoders?id=sent&account=1", []string{"Replay history", "no failures", "Map key"}},
 		{"rules", "rules", []string{"Too warm", "Enabled"}},
 		{"rule", "rules?id=warm&account=1", []string{"Too warm", "Try on last frames", "Delete rule"}},
 		{"new-rule", "rules?id=new&account=1", []string{"New rule", "Create rule"}},

@@ -43,6 +43,9 @@ export function duration(text) {
 // stateWord is the word for a state of the API: "dead" deliveries are "failed" in the console.
 export const stateWord = (word) => (word === "dead" ? "failed" : word);
 
+// newestFirst returns records sorted by their time, the newest first.
+export const newestFirst = (records) => [...records].sort((a, b) => Date.parse(b.time) - Date.parse(a.time));
+
 export const json = (value) => JSON.stringify(value, null, 2);
 
 // number rounds to three decimals; "" for null.

@@ -6,7 +6,7 @@ import { go, link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { button, code, h, pairs, stamp, table, told, when, wrong } from "../core/dom.js";
 import { ask, during, editIn, editor, field, pick, valuesOf } from "../core/form.js";
-import { exact, iso, plural } from "../core/format.js";
+import { exact, iso, newestFirst, plural } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may, mayChange, ownAccount } from "../core/session.js";
 import { guard, saved } from "../core/unsaved.js";
@@ -91,7 +91,8 @@ function summaryOf(f) {
 }
 
 // results shows the results of a trial, the failures first.
-function results(frames) {
+function results(found) {
+  const frames = newestFirst(found);
   if (!frames.length)
     return h(
       "p",
@@ -101,7 +102,7 @@ function results(frames) {
   const failing = fails(frames),
     differing = frames.filter((f) => f.readings.some((r) => r.effect === "changed" || r.effect === "added"));
   const words = [
-    plural(frames.length, "frame") + ": " + (failing.length ? plural(failing.length, "fails", "fail") : "none fails"),
+    plural(frames.length, "frame") + ": " + (failing.length ? plural(failing.length, "fails", "fail") : "no failures"),
     differing.length && differing.length + " would store other readings than today"
   ]
     .filter(Boolean)
@@ -129,7 +130,7 @@ function codecForm(d, devices, params, signal) {
         attempt(form.querySelector("button"));
       }
     },
-    field("codec", "Codec", known, d.codec),
+    field("codec", "Codec", known, d.codec, { double: true }),
     field("source", "Source", "area", d.source, {
       rows: Math.min(30, Math.max(5, (d.source || "").split("\n").length + 1)),
       class: "source"

@@ -7,7 +7,7 @@ import { call } from "../core/api.js";
 import { chart } from "../core/chart.js";
 import { button, code, h, long, pairs, pre, stamp, state, table, told, when } from "../core/dom.js";
 import { ask, during, editor, field, pick, valuesOf } from "../core/form.js";
-import { cut, iso, json, number, plural } from "../core/format.js";
+import { cut, iso, json, newestFirst, number, plural } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may, mayChange } from "../core/session.js";
 import { acknowledgeIn, loadRules, ruleName } from "./alarmparts.js";
@@ -255,7 +255,7 @@ function recent(found, d) {
   return table(
     "Events",
     ["Time", "Decodes now to", "Sender", "Payload (hex)", "Event"],
-    found.map((f) => [when(f.time), result(f), f.sender, code(cut(f.payload, 60)), timeline(f.id)]),
+    newestFirst(found).map((f) => [when(f.time), result(f), f.sender, code(cut(f.payload, 60)), timeline(f.event)]),
     "No frames in this gateway's journal.",
     { compact: true }
   );

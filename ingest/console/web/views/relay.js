@@ -55,7 +55,7 @@ function actionFields(actions, r) {
     "Action",
     known.filter(Boolean).map((name) => [name, actionWord(name)]),
     r.action,
-    { hint: " " }
+    { hint: " ", double: true }
   );
   const parameters = field("parameters", "Parameters", "area", r.parameters.join("\n"), {
     rows: Math.max(2, r.parameters.length)

@@ -26,7 +26,7 @@ export function tried(f) {
     f.warnings.map((w) => h("p", { class: "note" }, w)),
     f.refused &&
       !f.errors.some((e) => e.message === f.refused) &&
-      h("p", { class: "note" }, "Not stored: " + f.refused),
+      h("p", { class: "note" }, "Would not be stored: " + f.refused),
     pairs([
       ["Device", f.identifier],
       ["Sender", f.sender],

@@ -4,6 +4,7 @@ import { accountNames } from "../core/accounts.js";
 import { all, call } from "../core/api.js";
 import { h, stamp, state, table } from "../core/dom.js";
 import { asking, field, pick } from "../core/form.js";
+import { newestFirst } from "../core/format.js";
 import { request } from "./explain.js";
 
 function trialOf(v) {
@@ -32,7 +33,7 @@ const reasonOf = (f) =>
 // triedRules shows the effect of a rule on frames, the newest first, and the requests that it
 // would send.
 export function triedRules(found) {
-  const frames = [...found].sort((a, b) => Date.parse(b.time) - Date.parse(a.time));
+  const frames = newestFirst([...found].reverse()); // of one second too
   return [
     table(
       "Frames",
