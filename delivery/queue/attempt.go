@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/penstock/penstock/delivery"
@@ -41,7 +42,10 @@ func (q *Queue) attempt(item *item) {
 		p, reason = q.breakers.acquire(d)
 	}
 	if p == permitNone {
-		o.State, o.Reason = d.State, "its endpoint fails: "+reason
+		// The reason of an attempt stays, so that a probe which fails again for it is not stored again.
+		if o.State, o.Reason = d.State, d.Reason; d.Reason == "" || strings.HasPrefix(d.Reason, endpointFails) {
+			o.Reason = endpointFails + reason
+		}
 		q.park(d, &o)
 		q.outcomes.Add(o)
 		return
@@ -65,6 +69,9 @@ func (q *Queue) attempt(item *item) {
 	}
 	q.outcomes.Add(o)
 }
+
+// endpointFails begins the reason of a parked delivery that had no attempt of its own.
+const endpointFails = "its endpoint fails: "
 
 func (q *Queue) park(d *outbox.Delivery, o *outbox.Outcome) {
 	o.Uncounted, o.NextAttemptAt = true, time.Time{}

@@ -93,8 +93,10 @@ func TestARestartWithAnEmptiedRedisUsesUpNoAttempt(t *testing.T) {
 		if got.Tries != 0 {
 			t.Fatalf("%d counted attempts of delivery %s, want none", got.Tries, d.ID)
 		}
-		if len(got.Attempts) > 1 {
-			t.Errorf("%d stored attempts of delivery %s, want one for all probes that failed for the same reason", len(got.Attempts), d.ID)
+		for i := 1; i < len(got.Attempts); i++ { // on a busy machine, a probe may also time out
+			if got.Attempts[i].Reason == got.Attempts[i-1].Reason {
+				t.Errorf("attempts of delivery %s = %+v, want one for all probes that failed for the same reason", d.ID, got.Attempts)
+			}
 		}
 	}
 }
