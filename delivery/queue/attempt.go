@@ -42,10 +42,7 @@ func (q *Queue) attempt(item *item) {
 		p, reason = q.breakers.acquire(d)
 	}
 	if p == permitNone {
-		// The reason of an attempt stays, so that a probe which fails again for it is not stored again.
-		if o.State, o.Reason = d.State, d.Reason; d.Reason == "" || strings.HasPrefix(d.Reason, endpointFails) {
-			o.Reason = endpointFails + reason
-		}
+		o.State, o.Reason = d.State, parkedReason(d, reason)
 		q.park(d, &o)
 		q.outcomes.Add(o)
 		return
@@ -70,8 +67,17 @@ func (q *Queue) attempt(item *item) {
 	q.outcomes.Add(o)
 }
 
-// endpointFails begins the reason of a parked delivery that had no attempt of its own.
+// endpointFails begins the reason of a parked delivery without an attempt of its own.
 const endpointFails = "its endpoint fails: "
+
+// parkedReason returns the reason of a delivery that is being parked: that of its last attempt, so
+// that a probe that fails again for the same reason is not stored again, else that of the breaker.
+func parkedReason(d *outbox.Delivery, breakerReason string) string {
+	if d.Reason == "" || strings.HasPrefix(d.Reason, endpointFails) {
+		return endpointFails + breakerReason
+	}
+	return d.Reason
+}
 
 func (q *Queue) park(d *outbox.Delivery, o *outbox.Outcome) {
 	o.Uncounted, o.NextAttemptAt = true, time.Time{}

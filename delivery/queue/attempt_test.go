@@ -51,3 +51,15 @@ func TestClassifyReturnsTheOutcome(t *testing.T) {
 		})
 	}
 }
+
+func TestAParkedDeliveryKeepsTheReasonOfItsLastAttempt(t *testing.T) {
+	for _, tc := range []struct{ name, reason, want string }{
+		{"no attempt", "", "its endpoint fails: answered 503"},
+		{"no attempt, parked before", "its endpoint fails: answered 500", "its endpoint fails: answered 503"},
+		{"a failed attempt", "timeout after 10 s", "timeout after 10 s"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			relaytest.Equal(t, "the reason", parkedReason(&outbox.Delivery{Reason: tc.reason}, "answered 503"), tc.want)
+		})
+	}
+}

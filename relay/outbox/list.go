@@ -31,8 +31,7 @@ type Filter struct {
 	From    time.Time
 	To      time.Time
 	Query   string // a part of id, message id, target, reason or text
-	// SearchUntil is the time after which List reads no more deliveries to match texts; zero for
-	// no limit.
+	// SearchUntil is the time after which List compares no more deliveries; zero for no limit.
 	SearchUntil time.Time
 	Limit       int
 	Cursor      string
@@ -123,7 +122,7 @@ func (s *Store) page(ctx context.Context, f Filter, previous position) (page []p
 	hasTexts := f.Query != "" || f.Reason != "" || f.Target != ""
 	compared, scanned := 0, 0
 	isOver := func() bool {
-		return compared >= s.maxCompared || scanned >= s.maxScanned || scanned > 0 && !f.SearchUntil.IsZero() && time.Now().After(f.SearchUntil)
+		return compared >= s.maxCompared || scanned >= s.maxScanned || compared > 0 && !f.SearchUntil.IsZero() && time.Now().After(f.SearchUntil)
 	}
 	for n := min(f.Limit+1, s.step); !isOver(); n = min(4*n, s.step) {
 		if hasTexts {

@@ -29,7 +29,7 @@ const list = (main, params, signal) =>
           ],
     add: () =>
       may("createNumberRelay") && button("New relay", () => addRelay({ account: params.account }), { class: "main" }),
-    actions: () => [link("explain", {}, "Which relay takes a message?")],
+    actions: () => [may("explainRelay") && link("explain", {}, "Which relay takes a message?")],
     columns: [
       {
         head: "Number or prefix",
