@@ -219,7 +219,7 @@ func (s *Surface) findEvents(c *fiber.Ctx, intakes []*intake.Intake, search inta
 		list.kinds = append(list.kinds, i.Kind())
 	}
 	// 1. Search the journals of this gateway up to their first events.
-	ctx, f := c.UserContext(), &search.Filter
+	ctx, f, searchTime := c.UserContext(), &search.Filter, time.Until(search.Until)
 	otherGateways, err := s.Peers.otherGateways(c)
 	if err == nil {
 		list.sources, err = s.journalSources(ctx, intakes, search, places[s.Node])
@@ -227,7 +227,8 @@ func (s *Surface) findEvents(c *fiber.Ctx, intakes []*intake.Intake, search inta
 	if relay.KindOf(err) == relay.KindUnavailable && (f.State == "" || f.State == event.Pending) {
 		list.meta.Stale = "The database does not answer (" + faultText(list.sender, err) + "). " +
 			"The list has the events of this gateway's journals only, and the states of processed events are unknown."
-		otherGateways, search.JournalOnly = nil, true
+		// The requests to the database may have used the time of the search.
+		otherGateways, search.JournalOnly, search.Until = nil, true, time.Now().Add(searchTime)
 		list.sources, err = s.journalSources(ctx, intakes, search, places[s.Node])
 	}
 	if err != nil {

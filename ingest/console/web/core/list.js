@@ -144,20 +144,20 @@ export function listing(o) {
     );
     state.recount = () => redraw(acts, [state.everyBox, o.actions ? o.actions(ctx) : [], aside]);
     state.draw = () => redraw(body, drawPage(state));
-    let searched = false, // the page took more than one request
-      since = null,
+    let since = null,
+      restUntil = 0, // no update begins before this time
       requested = 0,
       drawn = 0;
     const load = async () => {
-      const number = ++requested;
+      const number = ++requested,
+        began = Date.now();
       try {
         const first = { ...query, cursor: params.cursor, limit: pageSize() };
-        if (o.searches) first.search_ms = searchTime;
+        if (o.searches && Object.keys(filter).length) first.search_ms = searchTime;
         await search(fetchPage, first, signal, (found, searching) => {
           if (number < drawn || signal.aborted) return false; // a later request was answered before
           drawn = number;
           since = new Date();
-          if (searching) searched = true;
           ctx.fresh = params.cursor ? new Set() : marks(found.data.map((x) => keyOf(o, x)));
           state.found = found;
           state.draw();
@@ -170,7 +170,8 @@ export function listing(o) {
           );
           return true;
         });
-        live.textContent = params.cursor || searched
+        restUntil = Date.now() + 10 * (Date.now() - began); // a long search is repeated less often
+        live.textContent = params.cursor || restUntil > Date.now() + liveEvery
           ? "As of " + clock(since)
           : "Updated " + clock(since) + " (every " + liveEvery / 1000 + " s)";
       } catch (error) {
@@ -187,7 +188,7 @@ export function listing(o) {
       (body.contains(document.activeElement) &&
         document.activeElement.matches("input:not([type=checkbox]), textarea, select"));
     const follow = () => {
-      if (searched) return; // a long search is repeated by Refresh only
+      if (Date.now() < restUntil) return;
       if (!since || !inUse()) return load();
       live.textContent = "Updates wait while a row is open. As of " + clock(since);
     };
