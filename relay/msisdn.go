@@ -14,11 +14,12 @@ func ParseMSISDN(s string) (MSISDN, error) {
 	return MSISDN(s), nil
 }
 
+var separators = strings.NewReplacer(" ", "", "-", "", "(", "", ")", "")
+
 // NumberFrom converts a number in a notation of carriers (+44…, 0044…, blanks, dashes) to digits. A
 // text that is not a number, for example an alphanumeric originator, is returned unchanged, with ok
 // false.
 func NumberFrom(s string) (number string, ok bool) {
-	separators := strings.NewReplacer(" ", "", "-", "", "(", "", ")", "")
 	trimmed, plus := strings.CutPrefix(separators.Replace(strings.TrimSpace(s)), "+")
 	if !plus {
 		trimmed = strings.TrimPrefix(trimmed, "00")

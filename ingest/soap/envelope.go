@@ -83,6 +83,8 @@ func (e *envelope) sender(reason string) *fault {
 	return &fault{version: e.version, code: senderFault, reason: reason}
 }
 
+var encodingDeclaration = regexp.MustCompile(`^<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']`)
+
 // asUTF8 converts a document to UTF-8. The first of these that is present determines the encoding:
 // the byte order mark, the charset of the Content-Type, the XML declaration.
 func asUTF8(raw []byte, contentType string) ([]byte, error) {
@@ -96,7 +98,6 @@ func asUTF8(raw []byte, contentType string) ([]byte, error) {
 		return fromUTF16(remaining, unicode.LittleEndian)
 	}
 	label := "" // of the XML declaration
-	encodingDeclaration := regexp.MustCompile(`^<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']`)
 	if m := encodingDeclaration.FindSubmatch(raw[:min(len(raw), 200)]); m != nil {
 		label = string(m[1])
 	}
