@@ -54,19 +54,20 @@ type balance struct {
 	account  relay.AccountID
 	credits  int64
 	sequence int64 // of the newest entry
+	granted  int64 // see Store.Granted
 }
 
 // lock locks the balance of an account. It inserts a balance of 0 if the account does not have one.
 func lock(ctx context.Context, tx *db.Tx, acct relay.AccountID) (balance, error) {
 	const selectBalance = `
-		SELECT account, balance, last
+		SELECT account, balance, last, granted
 		FROM credit
 		WHERE account = $1 {for update}`
 	const insertBalance = `
 		INSERT INTO credit (account, balance, last)
 		VALUES ($1, 0, 0)
 		ON CONFLICT (account) DO NOTHING`
-	fields := func(b *balance) []any { return []any{&b.account, &b.credits, &b.sequence} }
+	fields := func(b *balance) []any { return []any{&b.account, &b.credits, &b.sequence, &b.granted} }
 	b, err := db.One(ctx, tx, label(acct), selectBalance, fields, acct)
 	if !db.IsNotFound(err) {
 		return b, err
@@ -89,8 +90,8 @@ func (b balance) apply(ctx context.Context, tx *db.Tx, changes []Change) ([]Entr
 		FROM batch`
 	const updateBalance = `
 		UPDATE credit
-		SET balance = $1, last = $2
-		WHERE account = $3`
+		SET balance = $1, last = $2, granted = $3
+		WHERE account = $4`
 
 	// 1. Find the entries of changes that were applied before.
 	ids := db.BatchOf("account, id", changes, func(c *Change) []any { return []any{b.account, c.ID} })
@@ -117,6 +118,12 @@ func (b balance) apply(ctx context.Context, tx *db.Tx, changes []Change) ([]Entr
 		if b.credits < 0 {
 			return nil, relay.Errorf(relay.KindNoCredit, "credit: account %s has less than %d", b.account, -c.Credits)
 		}
+		switch c.Reason {
+		case Opened, Reset: // the amount leads to the granted balance
+			b.granted = b.credits
+		case Adjusted:
+			b.granted += c.Credits
+		}
 		entries[i] = Entry{
 			Sequence: uint64(b.sequence), ID: c.ID, At: db.Moment(db.Millis(c.At)),
 			Credits: c.Credits, Balance: b.credits, Reason: c.Reason, Reference: c.Reference,
@@ -131,7 +138,7 @@ func (b balance) apply(ctx context.Context, tx *db.Tx, changes []Change) ([]Entr
 	rows := db.BatchOf("sequence, id, at, credits, balance, reason, reference", added, entryFields)
 	err = tx.RunAll(ctx, label(b.account),
 		db.Do(insertEntries, b.account, rows),
-		db.Do(updateBalance, b.credits, b.sequence, b.account))
+		db.Do(updateBalance, b.credits, b.sequence, b.granted, b.account))
 	if err != nil {
 		return nil, err
 	}

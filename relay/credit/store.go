@@ -20,6 +20,12 @@ func (s *Store) Balance(ctx context.Context, acct relay.AccountID) (int64, error
 	return db.OrZero(db.Value[int64](ctx, s.db, label(acct), "SELECT balance FROM credit WHERE account = $1", acct))
 }
 
+// Granted returns the credit that the inventory and admins have given an account: its balance without
+// charges and refunds since the inventory last set it.
+func (s *Store) Granted(ctx context.Context, acct relay.AccountID) (int64, error) {
+	return db.OrZero(db.Value[int64](ctx, s.db, label(acct), "SELECT granted FROM credit WHERE account = $1", acct))
+}
+
 // Balances returns the balances of accounts. It omits accounts that never had credit.
 func (s *Store) Balances(ctx context.Context, accts []relay.AccountID) (map[relay.AccountID]int64, error) {
 	const statement = `

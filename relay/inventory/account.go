@@ -214,10 +214,11 @@ func (a *accountApply) credit(ctx context.Context) error {
 		return err
 	}
 	if !a.resets("credit") {
-		if balance != credits {
-			return a.noteDrift(ctx, document.Drift{Path: "credit", Declared: credits, Present: balance, Reset: "credit"}, "")
+		granted, err := a.Credit.Granted(ctx, a.id) // charges and refunds are no drift
+		if err != nil || granted == credits || balance == credits {
+			return err
 		}
-		return nil
+		return a.noteDrift(ctx, document.Drift{Path: "credit", Declared: credits, Present: balance, Reset: "credit"}, a.want.Name, "adjustCredit")
 	}
 	return a.put(a.path+"credit", true, balance == credits, func() error { return a.Credit.Set(ctx, a.id, credits, a.Now()) })
 }

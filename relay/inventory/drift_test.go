@@ -10,6 +10,7 @@ import (
 	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/audit"
+	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -131,6 +132,40 @@ func TestAResetOfOneAccountKeepsOtherAccounts(t *testing.T) {
 		_, err := f.Apply(ctx, []byte(declared), document.Mode{Reset: []string{"credit"}, ResetAccounts: []string{name}})
 		relaytest.Equal(t, "the error for the account "+name, relay.FieldsOf(err)["account"], []string{"The document does not declare an account " + name + "."})
 	}
+}
+
+func TestSpentCreditIsNoDrift(t *testing.T) {
+	f, ctx := newFixture(t), t.Context()
+	const declared = "accounts: [{name: acme, credit: 10}]"
+	f.apply(declared, document.Mode{})
+	change := func(id string, credits int64, reason credit.Reason) {
+		t.Helper()
+		_, err := f.db.Credit.Apply(ctx, credit.Change{ID: id, Account: 1, Credits: credits, Reason: reason, At: f.Now()})
+		relaytest.NoError(t, err)
+	}
+	wantDrift := func(label string, want ...any) {
+		t.Helper()
+		fields, _, err := f.Drift(ctx, "")
+		relaytest.NoError(t, err)
+		var present []any
+		for _, d := range fields {
+			present = append(present, d.Present)
+		}
+		relaytest.Equal(t, "the drift after "+label, present, want)
+		relaytest.Equal(t, "the number of values that an apply keeps after "+label, len(f.apply(declared, document.Mode{}).Kept), len(want))
+	}
+	change("s1", -4, credit.Sent)
+	change("l1", -1, credit.Lookup)
+	change("r1", 2, credit.Refund)
+	wantDrift("charges and a refund")
+	change("a1", 5, credit.Adjusted)
+	wantDrift("an adjustment", int64(12))
+	f.apply(declared, document.Mode{Reset: []string{"credit"}})
+	change("s2", -4, credit.Sent)
+	wantDrift("a reset and a charge")
+	change("a2", 5, credit.Adjusted)
+	change("a3", -5, credit.Adjusted)
+	wantDrift("two adjustments that cancel out")
 }
 
 func TestARecordThatTheAPIDeletedIsMissing(t *testing.T) {

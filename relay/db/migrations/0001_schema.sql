@@ -155,11 +155,13 @@ CREATE INDEX declared_sim_imsi ON declared_sim (imsi) WHERE imsi <> '';
 CREATE INDEX declared_sim_msisdn ON declared_sim (msisdn) WHERE msisdn <> '';
 CREATE INDEX declared_sim_document ON declared_sim (document, account);
 
--- Credit: one row per account, which changes often.
+-- Credit: one row per account, which changes often. granted is the balance without charges and
+-- refunds: what the inventory and admins have given.
 CREATE TABLE credit (
   account BIGINT NOT NULL PRIMARY KEY,
   balance BIGINT NOT NULL,
-  last BIGINT NOT NULL
+  last BIGINT NOT NULL,
+  granted BIGINT NOT NULL DEFAULT 0
 ) {busy};
 
 -- Changes of credit. balance is the credit after the change.
