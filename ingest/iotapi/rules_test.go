@@ -163,16 +163,16 @@ func TestTrialOfARule(t *testing.T) {
 	a.ingestTemperature("n1-u3", 20, 2*time.Minute)
 	before := a.ask("GET /iot/alarms", "acme", "")
 	dispatchedBefore := len(a.dispatched)
-	frame := func(clock, matched, state string) string {
-		return `{"time":"2026-03-01 ` + clock + `","matched":` + matched + `,"state":` + state + `,"why":"…","requests":[…]}`
+	frame := func(clock, degrees, matched, state string) string {
+		return `{"time":"2026-03-01 ` + clock + `","matched":` + matched + `,"state":` + state + `,"why":"…","readings":{…"t":{"value":` + degrees + `,…},"requests":[…]}`
 	}
 	inline := `{"rule":{"name":"x","on":"reading","when":"values.t < 25",` + mail + `},"device_id":"id1"`
 	for _, tc := range []struct{ name, body, want string }{
 		{"a stored rule", `{"rule_id":"rule1","device_id":"id1"}`,
-			`200 {"data":[` + frame("12:00:00", "false", "null") + `,` + frame("12:01:00", "true", `"raised"`) + `,` + frame("12:02:00", "false", `"cleared"`) + `]}`},
-		{"the last frame only", `{"rule_id":"rule1","device_id":"id1","last":1}`, `200 {"data":[` + frame("12:02:00", "false", "null") + `]}`},
+			`200 {"data":[` + frame("12:00:00", "21.5", "false", "null") + `,` + frame("12:01:00", "31", "true", `"raised"`) + `,` + frame("12:02:00", "20", "false", `"cleared"`) + `]}`},
+		{"the last frame only", `{"rule_id":"rule1","device_id":"id1","last":1}`, `200 {"data":[` + frame("12:02:00", "20", "false", "null") + `]}`},
 		{"a rule in the request", inline + `,"last":3}`,
-			`200 {"data":[` + frame("12:00:00", "true", `"raised"`) + `,` + frame("12:01:00", "false", `"cleared"`) + `,` + frame("12:02:00", "true", `"raised"`) + `]}`},
+			`200 {"data":[` + frame("12:00:00", "21.5", "true", `"raised"`) + `,` + frame("12:01:00", "31", "false", `"cleared"`) + `,` + frame("12:02:00", "20", "true", `"raised"`) + `]}`},
 		{"an unknown rule", `{"rule_id":"none","device_id":"id1"}`, "404"},
 		{"an unknown device", `{"rule_id":"rule1","device_id":"none"}`, "404"},
 		{"no rule and no device", `{}`, `422 {"errors":{"device_id":["The device id field is required."],"rule":["Give either a rule or a rule id."]},` + invalid + `}`},

@@ -217,17 +217,21 @@ func formatTimeOrNil(t time.Time, layout string) *string {
 
 // TrialText is a TrialResult of the API. State is nil if the rule would not fire.
 type TrialText struct {
-	Time     string            `json:"time"`
-	Matched  bool              `json:"matched"`
-	State    *State            `json:"state"`
-	Why      string            `json:"why"`
-	Requests []outbox.Outgoing `json:"requests"`
+	Time     string               `json:"time"`
+	Matched  bool                 `json:"matched"`
+	State    *State               `json:"state"`
+	Why      string               `json:"why"`
+	Readings map[string]ValueText `json:"readings"`
+	Requests []outbox.Outgoing    `json:"requests"`
 }
 
 // TrialTextOf converts a result for the API. layout is the format of the time, in UTC.
 func TrialTextOf(ctx context.Context, r TrialResult, layout string, preview outbox.Previewer) (TrialText, error) {
 	requests, err := outbox.Preview(ctx, r.Requests, preview)
-	text := TrialText{Time: r.Time.UTC().Format(layout), Matched: r.Matched, Why: strings.ToValidUTF8(r.Why, "\uFFFD"), Requests: requests}
+	text := TrialText{
+		Time: r.Time.UTC().Format(layout), Matched: r.Matched, Why: strings.ToValidUTF8(r.Why, "\uFFFD"),
+		Readings: ValuesOf(r.Readings), Requests: requests,
+	}
 	if r.State != "" {
 		text.State = &r.State
 	}

@@ -37,6 +37,8 @@ type TrialResult struct {
 	Matched bool
 	State   State
 	Why     string
+	// Readings are those of the frame, by key; none for a silence.
+	Readings map[string]Value
 	// Requests are the deliveries that would be created.
 	Requests []outbox.Delivery
 }
@@ -235,7 +237,7 @@ func (t *trial) addForwarded(batch []firing) {
 	occurrences := make([]Occurrence, len(batch))
 	for i, f := range batch {
 		occurrences[i] = f.Occurrence
-		t.results = append(t.results, TrialResult{Time: f.Time, Matched: true, State: Forwarded, Why: "the rule has no when"})
+		t.results = append(t.results, TrialResult{Time: f.Time, Matched: true, State: Forwarded, Why: "the rule has no when", Readings: f.Readings})
 	}
 	lastResult := &t.results[len(t.results)-1]
 	lastResult.Requests, lastResult.Why = t.requests(occurrences, lastResult.Why)
@@ -251,7 +253,7 @@ func (t *trial) evaluateDue() {
 
 // add adds the result of a verdict.
 func (t *trial) add(resultTime time.Time, v verdict, newOccurrence func() Occurrence) {
-	r := TrialResult{Time: resultTime, Matched: v.matched, State: v.State, Why: v.Why}
+	r := TrialResult{Time: resultTime, Matched: v.matched, State: v.State, Why: v.Why, Readings: newOccurrence().Readings}
 	if v.State != "" {
 		d := &decisionDraft{}
 		d.record(t.program, &t.st, v, newOccurrence)
