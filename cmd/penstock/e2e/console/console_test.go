@@ -211,7 +211,7 @@ func checkAccounts(b *e2e.Browser, g *e2e.Gateway) {
 	b.AwaitText("acme", "globex", "9")
 	b.Press("acme")
 	b.Press("Credit")
-	b.AwaitText("9 credits", "message sent", "first credit, from the inventory")
+	b.AwaitText("9 credits", "charge for a message", "first credit, from the inventory")
 	b.Press("Relays")
 	b.AwaitText("4478000", "g-get", "/get/%o/in?m=%m")
 	b.Press("Inventory")

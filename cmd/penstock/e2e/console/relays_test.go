@@ -23,7 +23,7 @@ func TestConsoleEditsAndExplainsARelay(t *testing.T) {
 	signInAs(b, "vera")
 	b.AwaitText("g-get", "4478000", "paths are hidden from your role")
 	b.Click(`a[href*="id=g-hole"]`)
-	b.AwaitText("Relay g-hole", "Declared by")
+	b.AwaitText("Relay of the ", "g-hole", "Declared by")
 	if text := b.Text(); strings.Contains(text, "Save") || strings.Contains(text, "Try this message") {
 		t.Errorf("page for a viewer = %s, want no buttons for changes", text)
 	}

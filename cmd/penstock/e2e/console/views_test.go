@@ -21,7 +21,7 @@ func TestEveryViewIsAccessible(t *testing.T) {
 	views := createRecordsForViews(g)
 	b := e2e.NewBrowser(t)
 	b.Open(g.URL() + "/console")
-	b.AwaitText("Sign in with the token")
+	b.AwaitText("As a user", "With the admin token", "Sign in with the token")
 	b.Inspect("sign-in", axe)
 	b.SignIn()
 	b.AwaitText("Back ends ready")
@@ -63,25 +63,25 @@ func createRecordsForViews(g *e2e.Gateway) []view {
 	device, token := acme.AwaitDevice("shed"), ledger.TokenID(g.MintToken().Token)
 	deviceAddress := "devices?id=" + device + "&account=1"
 	return []view{
-		{"overview", "now", []string{"Back ends ready", "Devices online", "1 × message without a relay", "Received, per minute"}},
-		{"system", "system", []string{"Back ends", "Purpose", "Records on disk"}},
+		{"overview", "now", []string{"Back ends ready", "Devices online", "1\nSMS rejected", "1 × message without a relay", "Received, per minute"}},
+		{"system", "system", []string{"Back ends", "Purpose", "Waiting for a retry", "Records on disk"}},
 		{"events", "events", []string{"Unrouted", "Frame"}},
 		{"deliveries", "deliveries", []string{"acme", "Inbound SMS", "Too warm"}},
 		{"jobs", "jobs", []string{"Suspend a SIM", "Claim tokens", "1 of 1 done"}},
 		{"trace", "trace?id=" + g.Events("kind=uplink")[0].ID, []string{"Timeline", "received"}},
-		{"devices", "devices", []string{"shed", "dBm", "31 °C"}},
+		{"devices", "devices", []string{"shed", "dBm", "31 °C", "Decoded by the sender"}},
 		{"device", deviceAddress, []string{"31 °C", "band from minimum to maximum", "About this device"}},
 		{"device-events", deviceAddress + "&tab=events", []string{"Raw frames", "temperature 31"}},
-		{"device-alarms", deviceAddress + "&tab=alarms", []string{"Raised", "Acknowledge"}},
+		{"device-alarms", deviceAddress + "&tab=alarms", []string{"Raised", "Acknowledge", "Mute"}},
 		{"device-settings", deviceAddress + "&tab=settings", []string{"Frame logging", "Add marker", "Delete device"}},
-		{"decoders", "decoders", []string{"lpp", "Ok"}},
+		{"decoders", "decoders", []string{"lpp", "OK"}},
 		{"decoder", "decoders?id=sent&account=1", []string{"Replay history", "no failures", "Map key"}},
 		{"rules", "rules", []string{"Too warm", "Enabled"}},
 		{"rule", "rules?id=warm&account=1", []string{"Too warm", "Try on last frames", "Delete rule"}},
 		{"new-rule", "rules?id=new&account=1", []string{"New rule", "Create rule"}},
 		{"alarms", "alarms", []string{"Raised", "Too warm", "shed", "temperature 31 °C"}},
 		{"try", "try?decoder_id=lpp&form=hex&payload=01670110&account=1", []string{"27.2"}},
-		{"tryrule", "tryrule?account=1&rule_id=warm&device_id=" + device, []string{"Effect"}},
+		{"tryrule", "tryrule?account=1&rule_id=warm&device_id=" + device, []string{"Effect", "temperature 31 °C"}},
 		{"messages", "messages", []string{"447700909001", "Nobody takes it", "acme"}},
 		{"messages-of-account", "messages?account=1&direction=out", []string{"447700909001", "credits left"}},
 		{"relays", "relays", []string{"4478000", "desk@example.com"}},
@@ -89,12 +89,12 @@ func createRecordsForViews(g *e2e.Gateway) []view {
 		{"explain", "explain?to=447800012345", []string{"Verdict"}},
 		{"start", "start", []string{"From an empty gateway", "Received from shed."}},
 		{"accounts", "accounts", []string{"acme", "Credit"}},
-		{"account", "accounts?id=1", []string{"New token", "inventory default"}},
-		{"credit", "accounts?id=1&tab=credit", []string{"message sent"}},
+		{"account", "accounts?id=1", []string{"New token", "Post frames", "inventory default"}},
+		{"credit", "accounts?id=1&tab=credit", []string{"charge for a message"}},
 		{"sims", "sims", []string{e2e.ActiveSIM, " GB"}},
 		{"sim", "sims?id=" + e2e.ActiveSIM + "&account=1", []string{"Data per day", "By month", "Used"}},
-		{"ledgers", "ledgers", []string{"l1", "All signed"}},
-		{"ledger", "ledgers?ledger=l1&account=1", []string{"Generate token", "Claims left"}},
+		{"ledgers", "ledgers", []string{"Assets", "All signed", "Find a token"}},
+		{"ledger", "ledgers?ledger=l1&account=1", []string{"Assets", "Generate token", "Claims left"}},
 		{"ledger-entries", "ledgers?ledger=l1&account=1&tab=entries", []string{"token generated", "claimed"}},
 		{"token", "ledgers?token=" + token + "&account=1",
 			[]string{"Verified in this browser: the head is signed", "the entry leads to the signed root"}},

@@ -22,9 +22,9 @@ let fieldNumber = 0;
 
 // field is a labelled input of a filter or a form. kind is a key of inputTypes, "text", or
 // the options of a list: words, or [value, text]. props may hold a hint, blank (the text
-// of an empty option), wide (all columns), double (two columns), and attributes of the input.
+// of an empty option), wide (all columns), and attributes of the input.
 export function field(name, text, kind, value, props) {
-  const { blank = "Any", hint, wide, double, id = "field-" + ++fieldNumber, ...attributes } = props || {};
+  const { blank = "Any", hint, wide, id = "field-" + ++fieldNumber, ...attributes } = props || {};
   const hinted = hint && { "aria-describedby": id + "-hint" };
   let input;
   if (Array.isArray(kind)) {
@@ -43,7 +43,7 @@ export function field(name, text, kind, value, props) {
   }
   const label = h("label", { for: id }, text),
     about = hint && h("p", { class: "hint", id: id + "-hint" }, hint);
-  const width = kind === "area" || wide ? " wide" : double ? " double" : "";
+  const width = kind === "area" || wide ? " wide" : "";
   return h(
     "div",
     { class: "field" + width + (kind === "check" ? " check" : "") },

@@ -2,7 +2,8 @@
 
 export const cut = (text, limit) => (text.length > limit ? text.slice(0, limit) + "…" : text);
 export const plural = (n, one, many) => n + " " + (n === 1 ? one : many || one + "s");
-export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+export const capital = (text) =>
+  text === "ok" ? "OK" : text.charAt(0).toUpperCase() + text.slice(1);
 // clock is the time of day of a date, in UTC.
 export const clock = (date) => date.toISOString().slice(11, 19);
 // iso is a time in milliseconds as RFC 3339, without fractions of a second.

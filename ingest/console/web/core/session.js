@@ -125,6 +125,7 @@ function signIn(why) {
   const user = h(
     "form",
     { class: "sheet", submit: withName, "aria-label": "Sign in with a name" },
+    h("h2", null, "As a user"),
     field("name", "Name", "text", "", { id: "name", required: true, autocomplete: "username" }),
     field("password", "Password", "password", "", {
       id: "password",
@@ -136,6 +137,7 @@ function signIn(why) {
   const form = h(
     "form",
     { class: "sheet", submit: withToken, "aria-label": "Sign in with the admin token" },
+    h("h2", null, "With the admin token"),
     field("token", "Admin token", "password", "", {
       id: "token",
       required: true,

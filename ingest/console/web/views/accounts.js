@@ -16,19 +16,26 @@ const reasons = {
   opened: "first credit, from the inventory",
   reset: "set by the inventory",
   adjusted: "changed by an admin",
-  lookup: "number lookup",
-  sent: "message sent",
-  refund: "refund of a part that was not sent"
+  lookup: "charge for a number lookup",
+  sent: "charge for a message",
+  refund: "refund of a part that no carrier accepted, or that was deleted"
 };
 
+// scopes has what each scope of a token permits.
 const scopes = [
-  ["messaging", "SMS"],
-  ["cellular", "SIMs"],
-  ["iot", "devices"],
-  ["ledger", "ledgers"],
-  ["webhook", "frames of network servers"],
-  ["carrier", "inbound SMS of carriers"]
+  ["messaging", "Send SMS, manage relays, look up numbers"],
+  ["cellular", "Manage SIMs"],
+  ["iot", "Manage devices, decoders and rules; read readings"],
+  ["ledger", "Use ledgers"],
+  ["webhook", "Post frames (network servers, devices)"],
+  ["carrier", "Post inbound SMS, receipts and call records (carriers)"]
 ];
+
+// permitted lists what a token permits, a scope a line.
+const permitted = (names) =>
+  names.length === scopes.length
+    ? "Everything"
+    : scopes.filter(([name]) => names.includes(name)).map(([name, text]) => h("div", { title: name }, text));
 
 // newest is the text of the last token that was created in this page.
 let newest = "";
@@ -54,8 +61,8 @@ export function addToken(acct, again) {
         h(
           "fieldset",
           { class: "wide" },
-          h("legend", null, "It may be used for"),
-          scopes.map(([name, text]) => field("scope_" + name, name + ": " + text, "check", true))
+          h("legend", null, "The token may"),
+          scopes.map(([name, text]) => field("scope_" + name, text, "check", true))
         )
       ],
       save: async (v) =>
@@ -216,11 +223,11 @@ function tokens(acct, signal) {
           { "aria-label": "Revoke the token " + t.id }
         );
       const rows = found.map((t) => [
-        code(t.id),
-        t.scopes.join(", "),
+        permitted(t.scopes),
         t.source,
         t.created_at && when(t.created_at),
         t.document && "inventory " + t.document,
+        code(t.id),
         !t.document && revoke(t)
       ]);
       return [
@@ -229,7 +236,7 @@ function tokens(acct, signal) {
           { class: "bar" },
           button("New token", () => addToken(acct, () => part.again()), { class: "main" })
         ),
-        table("Tokens", ["Id", "Scopes", "Source", "Created", "Declared by", "Change"], rows, "No tokens yet.", {
+        table("Tokens", ["Permits", "Source", "Created", "Declared by", "Id", "Change"], rows, "No tokens yet.", {
           compact: true
         })
       ];
@@ -306,7 +313,6 @@ async function one(main, params, signal) {
       "div",
       { class: "sheet" },
       pairs([
-        ["Id", found.id],
         [
           "See",
           h(
@@ -318,7 +324,8 @@ async function one(main, params, signal) {
             link("messages", { account: id }, "Messages"),
             link("sims", { account: id }, "SIMs")
           )
-        ]
+        ],
+        ["Id", found.id]
       ])
     ),
     h(

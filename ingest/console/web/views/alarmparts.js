@@ -1,39 +1,74 @@
 // Alarms and rules in several views.
 
-import { all, call } from "../core/api.js";
-import { button } from "../core/dom.js";
+import { link } from "../core/address.js";
+import { call } from "../core/api.js";
+import { button, h } from "../core/dom.js";
 import { during } from "../core/form.js";
-import { may, mayChange } from "../core/session.js";
+import { plural } from "../core/format.js";
+import { mayChange } from "../core/session.js";
+import { muteIn, unmute } from "./mutes.js";
+import { records } from "./pickers.js";
 
-// rules has the rules of all accounts; loadRules loads them again after half a minute.
-const rules = new Map();
-let loadedAt = 0;
-export async function loadRules(signal) {
-  if (Date.now() - loadedAt < 30_000 || !may("listRulesOfAccount")) return;
-  loadedAt = Date.now();
-  for (const r of await all("listRulesOfAccount", { signal })) rules.set(r.account + "-" + r.id, r);
-}
-const ruleOf = (a) => rules.get(a.account + "-" + a.rule_id);
+const rules = records("listRulesOfAccount");
+export const loadRules = rules.load;
+const ruleOf = (a) => rules.get(a.account, a.rule_id);
 export const ruleName = (a) => (ruleOf(a) && ruleOf(a).name) || a.rule_id;
 // senderName is the name of a delivery's rule, or the id of its relay.
 export const senderName = (d) => (d.kind === "rule" ? ruleName({ account: d.account, rule_id: d.relay }) : d.relay);
 
-// raising reports whether the condition of an alarm's rule looks at a value.
-export const raising = (a, key) =>
-  Boolean(ruleOf(a) && (ruleOf(a).when || "").split(/[^\w.]+/).includes("values." + key));
+export const conditionOf = (a) => (ruleOf(a) && ruleOf(a).when) || "";
 
-// acknowledgeIn is the button that acknowledges an alarm; nothing if it is acknowledged.
-export function acknowledgeIn(a, note, again) {
-  if (a.acknowledged_at || !mayChange()) return "";
-  return button("Acknowledge", (e) =>
-    during(e.target, note, async () => {
+// looksAt reports whether a condition looks at a value.
+export const looksAt = (condition, key) =>
+  condition.includes('values["' + key + '"]') || condition.split(/[^\w.]+/).includes("values." + key);
+
+export const ruleLink = (a) => link("rules", { id: a.rule_id, account: String(a.account) }, ruleName(a));
+export const alarmDevice = (a) => a.device_name || a.device_id;
+export const isMuted = (a) => a.muted_until && Date.parse(a.muted_until) > Date.now();
+
+// acknowledge acknowledges alarms with a note; again() follows.
+export async function acknowledge(clicked, place, alarms, note, again) {
+  await during(clicked, place, async () => {
+    for (const a of alarms)
       await call("patchAlarm", {
         path: { alarm_id: a.id },
-        body: { acknowledged: true, note: "" },
+        body: { acknowledged: true, note },
         as: String(a.account)
       });
+    again();
+    return plural(alarms.length, "alarm is", "alarms are") + " acknowledged.";
+  });
+}
+
+// alarmActions are the buttons that acknowledge and mute an alarm. Results are written into place;
+// again() follows.
+export function alarmActions(a, place, again) {
+  if (!mayChange()) return "";
+  const of = ruleName(a) + " of " + alarmDevice(a);
+  const target = {
+    account: a.account,
+    rule_id: a.rule_id,
+    rule_name: ruleName(a),
+    device_id: a.device_id,
+    device_name: alarmDevice(a)
+  };
+  const say = (text) => {
+    place.replaceChildren(h("p", { class: "said" }, text));
+    again();
+  };
+  const end = (e) =>
+    during(e.target, place, async () => {
+      await unmute(a);
       again();
-      return "1 alarm is acknowledged.";
-    })
+      return "The mute is ended.";
+    });
+  return h(
+    "span",
+    { class: "bar tight" },
+    !a.acknowledged_at &&
+      button("Acknowledge", (e) => acknowledge(e.target, place, [a], "", again), { "aria-label": "Acknowledge " + of }),
+    isMuted(a)
+      ? button("Unmute", end, { "aria-label": "Unmute " + of })
+      : button("Mute", () => muteIn(target, say), { "aria-label": "Mute " + of })
   );
 }

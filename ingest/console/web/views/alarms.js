@@ -4,36 +4,29 @@ import { account } from "../core/accounts.js";
 import { link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { button, code, h, long, pairs, stamp, state, table, when } from "../core/dom.js";
-import { during, field } from "../core/form.js";
-import { cut, lasted, plural } from "../core/format.js";
+import { field } from "../core/form.js";
+import { cut, lasted } from "../core/format.js";
 import { listing, onSelected } from "../core/list.js";
 import { may, mayChange } from "../core/session.js";
-import { loadRules, raising, ruleName } from "./alarmparts.js";
-import { muteIn, unmute } from "./mutes.js";
+import {
+  acknowledge,
+  alarmActions,
+  alarmDevice,
+  conditionOf,
+  isMuted,
+  loadRules,
+  looksAt,
+  ruleLink,
+  ruleName
+} from "./alarmparts.js";
 import { valueOf } from "./try.js";
 
-async function acknowledge(clicked, ctx, chosen, note) {
-  await during(clicked, ctx.said, async () => {
-    for (const a of chosen)
-      await call("patchAlarm", {
-        path: { alarm_id: a.id },
-        body: { acknowledged: true, note },
-        as: String(a.account)
-      });
-    ctx.again();
-    return plural(chosen.length, "alarm is", "alarms are") + " acknowledged.";
-  });
-}
-
-const ruleLink = (a) => link("rules", { id: a.rule_id, account: String(a.account) }, ruleName(a));
-
-const deviceName = (a) => a.device_name || a.device_id;
-const device = (a) => link("devices", { id: a.device_id, account: String(a.account) }, deviceName(a));
+const device = (a) => link("devices", { id: a.device_id, account: String(a.account) }, alarmDevice(a));
 // readings returns the readings of an alarm; the values of the rule's condition come first.
 const readings = (a) =>
   Object.entries(a.readings)
     .map(([key, v]) => [key, valueOf(v) + (v.units && " " + v.units)])
-    .sort(([one], [other]) => raising(a, other) - raising(a, one));
+    .sort(([one], [other]) => looksAt(conditionOf(a), other) - looksAt(conditionOf(a), one));
 const summary = (a) =>
   readings(a)
     .slice(0, 2)
@@ -64,7 +57,7 @@ function alarmDetail(a, ctx) {
       mayChange() &&
         button(
           a.acknowledged_at ? "Acknowledge again" : "Acknowledge",
-          (x) => acknowledge(x.target, ctx, [a], note.querySelector("input").value.trim()),
+          (x) => acknowledge(x.target, ctx.said, [a], note.querySelector("input").value.trim(), ctx.again),
           { class: "main" }
         ),
       link("deliveries", { account: a.account, relay: a.rule_id, q: a.id }, "Its deliveries"),
@@ -72,39 +65,6 @@ function alarmDetail(a, ctx) {
         link("tryrule", { account: a.account, rule_id: a.rule_id, device_id: a.device_id }, "Try its rule")
     )
   ];
-}
-
-const isMuted = (a) => a.muted_until && Date.parse(a.muted_until) > Date.now();
-
-function rowActions(a, ctx) {
-  if (!mayChange()) return "";
-  const of = ruleName(a) + " of " + deviceName(a);
-  const say = (text) => {
-    ctx.said.replaceChildren(h("p", { class: "said" }, text));
-    ctx.again();
-  };
-  const target = {
-    account: a.account,
-    rule_id: a.rule_id,
-    rule_name: ruleName(a),
-    device_id: a.device_id,
-    device_name: deviceName(a)
-  };
-  const end = (e) =>
-    during(e.target, ctx.said, async () => {
-      await unmute(a);
-      ctx.again();
-      return "The mute is ended.";
-    });
-  return h(
-    "span",
-    { class: "bar tight" },
-    !a.acknowledged_at &&
-      button("Acknowledge", (e) => acknowledge(e.target, ctx, [a], ""), { "aria-label": "Acknowledge " + of }),
-    isMuted(a)
-      ? button("Unmute", end, { "aria-label": "Unmute " + of })
-      : button("Mute", () => muteIn(target, say), { "aria-label": "Mute " + of })
-  );
 }
 
 export const show = (main, params, signal) => {
@@ -116,7 +76,7 @@ export const show = (main, params, signal) => {
     intro: "Alarms of rules, newest first.",
     act: mayChange,
     empty: "No alarms match the filters.",
-    name: deviceName,
+    name: alarmDevice,
     selectable: (a) => !a.acknowledged_at,
     detail: alarmDetail,
     load: async (query, stop) => {
@@ -124,7 +84,7 @@ export const show = (main, params, signal) => {
       return call("listAlarmsOfAccount", { query, signal: stop });
     },
     columns: [
-      { head: "Device", value: deviceName, cell: () => "" },
+      { head: "Device", value: alarmDevice, cell: () => "" },
       { head: "Rule", value: ruleName, cell: ruleLink },
       { head: "Readings", value: summary, cell: (a) => long(cut(summary(a), 90)) },
       {
@@ -144,12 +104,14 @@ export const show = (main, params, signal) => {
         rest: true
       },
       { head: "Account", value: (a) => a.account, cell: (a) => account(a.account), rest: true },
-      { head: "Action", cell: (a) => rowActions(a, ctxNow) }
+      { head: "Action", cell: (a) => alarmActions(a, ctxNow.said, ctxNow.again) }
     ],
     actions: (ctx) => {
       ctxNow = ctx;
       return [
-        onSelected(ctx, mayChange, "Acknowledge selected", (b) => acknowledge(b, ctx, [...ctx.chosen.values()], ""))
+        onSelected(ctx, mayChange, "Acknowledge selected", (b) =>
+          acknowledge(b, ctx.said, [...ctx.chosen.values()], "", ctx.again)
+        )
       ];
     }
   })(main, params, signal);

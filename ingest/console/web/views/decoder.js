@@ -10,19 +10,11 @@ import { exact, iso, newestFirst, plural } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may, mayChange, ownAccount } from "../core/session.js";
 import { guard, saved } from "../core/unsaved.js";
-import { deviceTypes, typeName } from "./deviceparts.js";
+import { codecs, deviceTypes, typeName } from "./deviceparts.js";
 import { foretell, replayEvents } from "./events.js";
 import { addSensorType, sensorTypes } from "./pickers.js";
 import { tried } from "./try.js";
 
-const codecs = [
-  ["json", "Values that the network decoded"],
-  ["cayenne_lpp", "Cayenne LPP"],
-  ["senml", "SenML"],
-  ["expr", "Expressions"],
-  ["javascript", "JavaScript"]
-];
-export const codecWord = (codec) => (codecs.find(([name]) => name === codec) || [codec, codec])[1];
 // lastHeard returns the devices of a decoder, the last heard first.
 export const lastHeard = async (d, signal) =>
   (
@@ -130,7 +122,7 @@ function codecForm(d, devices, params, signal) {
         attempt(form.querySelector("button"));
       }
     },
-    field("codec", "Codec", known, d.codec, { double: true }),
+    field("codec", "Codec", known, d.codec),
     field("source", "Source", "area", d.source, {
       rows: Math.min(30, Math.max(5, (d.source || "").split("\n").length + 1)),
       class: "source"
@@ -170,7 +162,7 @@ function codecForm(d, devices, params, signal) {
   const trial = h("button", { type: "submit", disabled: !devices.length }, "Try on the last frames");
   form.append(
     devices.length
-      ? field("device", "Frames of the device", names, params.device, { double: true })
+      ? field("device", "Frames of the device", names, params.device)
       : h("p", { class: "hint wide" }, "No device uses this decoder."),
     h(
       "p",
@@ -363,7 +355,6 @@ export async function showDecoder(main, params, signal) {
         "div",
         { class: "sheet" },
         pairs([
-          ["Id", code(d.id)],
           ["Account", account(d.account)],
           ["Description", d.description],
           ["Type of devices", typeName(d.type)],
@@ -371,7 +362,8 @@ export async function showDecoder(main, params, signal) {
           [
             "Used by",
             devices.length ? link("devices", { decoder: d.id, account: String(d.account) }, count) : "no device"
-          ]
+          ],
+          ["Id", code(d.id)]
         ])
       ),
       h("h2", null, "Codec"),

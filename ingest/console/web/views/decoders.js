@@ -6,7 +6,8 @@ import { call } from "../core/api.js";
 import { button, h, long, state } from "../core/dom.js";
 import { listing } from "../core/list.js";
 import { mayChange } from "../core/session.js";
-import { addDecoder, codecWord, lastHeard, showDecoder } from "./decoder.js";
+import { addDecoder, lastHeard, showDecoder } from "./decoder.js";
+import { codecWord } from "./deviceparts.js";
 
 // verdict tries a decoder on the last frames of the device that was heard last.
 async function verdict(d, signal) {

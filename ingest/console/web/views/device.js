@@ -10,7 +10,7 @@ import { ask, during, editor, field, pick, valuesOf } from "../core/form.js";
 import { cut, iso, json, newestFirst, number, plural } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may, mayChange } from "../core/session.js";
-import { acknowledgeIn, loadRules, ruleName } from "./alarmparts.js";
+import { alarmActions, isMuted, loadRules, ruleLink } from "./alarmparts.js";
 import { battery, deviceState, heard, sensorName, strength, typeName } from "./deviceparts.js";
 import { decodersOf, locationsOf } from "./pickers.js";
 import { valueOf } from "./try.js";
@@ -106,7 +106,7 @@ function about(d) {
       ["Identifier", code(d.identifier)],
       ["Account", account(d.account)],
       ["Type", typeName(d.type)],
-      ["Last heard", d.last_seen_at && [stamp(d.last_seen_at), " UTC"]],
+      ["Last heard by its network", d.last_seen_at && [stamp(d.last_seen_at), " UTC"]],
       ["Battery", battery(d.radio)],
       ["Signal", strength(d.radio)],
       ["Received by", d.radio && d.radio.gateways !== null && plural(d.radio.gateways, "LoRaWAN gateway")],
@@ -264,19 +264,19 @@ function recent(found, d) {
 const alarmRows = (found, again, note) =>
   table(
     "Alarms",
-    ["Raised", "Rule", "State", "Cleared", "Acknowledged by", "Note", "Action"],
+    ["Rule", "State", "Raised", "Cleared", "Acknowledged by", "Note", "Action"],
     found.map((a) => [
-      when(a.raised_at),
+      ruleLink(a),
+      [state(a.state), isMuted(a) && [" ", state("muted")]],
       link(
         "alarms",
         { account: String(a.account), device_id: a.device_id, rule_id: a.rule_id, open: a.id },
-        ruleName(a)
+        when(a.raised_at)
       ),
-      state(a.state),
       when(a.cleared_at),
       a.acknowledged_by,
       a.note,
-      acknowledgeIn(a, note, again)
+      alarmActions(a, note, again)
     ]),
     "No alarms."
   );

@@ -45,3 +45,12 @@ export const deviceTypes = [
   ["other", "Other"]
 ];
 export const typeName = (type) => (deviceTypes.find(([word]) => word === type) || [type, capital(type)])[1];
+
+export const codecs = [
+  ["json", "Values that the network decoded"],
+  ["cayenne_lpp", "Cayenne LPP"],
+  ["senml", "SenML"],
+  ["expr", "Expressions"],
+  ["javascript", "JavaScript"]
+];
+export const codecWord = (codec) => (codecs.find(([name]) => name === codec) || [codec, codec])[1];

@@ -23,7 +23,7 @@ import {
   strength,
   typeName
 } from "./deviceparts.js";
-import { addLocation, decodersOf, locationsOf } from "./pickers.js";
+import { addLocation, decoderName, decodersOf, loadDecoders, locationsOf } from "./pickers.js";
 
 const shownValues = 2; // of a row
 
@@ -143,8 +143,8 @@ export function addDevice(presets = {}) {
   );
 }
 
-// map draws the devices that have a known position.
-function map(found) {
+// map draws the devices that have a known position, unfolded unless open is false.
+function map(found, open) {
   const placed = found.filter((d) => d.position);
   if (!placed.length) return "";
   const heard = (d) => (d.last_seen_at ? "heard " + seen(d.last_seen_at).textContent : "never heard");
@@ -156,12 +156,12 @@ function map(found) {
   }));
   return h(
     "details",
-    { open: true },
+    { open },
     h("summary", null, "Map (" + plural(placed.length, "device") + " with a position)"),
     h(
       "p",
       { class: "hint" },
-      "A triangle is a device with a raised alarm, or one not heard for 24 hours. North is up."
+      "A triangle is a device that is silent or has a raised alarm. North is up."
     ),
     places(points)
   );
@@ -174,11 +174,13 @@ function list(main, params, signal) {
     view: "devices",
     op: "listDevicesOfAccounts",
     title: "Devices",
-    intro: "All devices, longest silent first. Devices not heard for 24 hours are marked.",
+    intro: "All devices, longest silent first. A device is silent if its network has not heard it for 24 hours.",
     adapt: (query) => ({ order: "silent", ...query }),
     load: async (query, stop) => {
+      await loadDecoders(stop).catch(() => {});
       const found = await call("listDevicesOfAccounts", { query, signal: stop });
-      place.replaceChildren(...[map(found.data)].filter(Boolean));
+      const old = place.querySelector("details");
+      place.replaceChildren(...[map(found.data, !old || old.open)].filter(Boolean));
       if (found.meta.missing)
         place.prepend(h("p", { class: "note" }, "Battery and signal are missing: " + found.meta.missing));
       return found;
@@ -216,9 +218,11 @@ function list(main, params, signal) {
       { head: "Signal", value: (d) => (d.radio ? d.radio.rssi : null), cell: (d) => strength(d.radio), rest: true },
       {
         head: "Decoder",
-        value: (d) => d.decoder_id,
+        value: (d) => decoderName(d.account, d.decoder_id),
         rest: true,
-        cell: (d) => d.decoder_id && link("decoders", { id: d.decoder_id, account: String(d.account) }, d.decoder_id)
+        cell: (d) =>
+          d.decoder_id &&
+          link("decoders", { id: d.decoder_id, account: String(d.account) }, decoderName(d.account, d.decoder_id))
       }
     ]
   });

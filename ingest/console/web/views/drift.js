@@ -24,7 +24,7 @@ const row = (d, single) => [
 export function drift(signal, account) {
   if (!may("getInventoryDrift")) return "";
   return section(
-    "Changed since it was declared",
+    "Differences from the inventory",
     async () => {
       const found = await call("getInventoryDrift", { signal }),
         rows = found.data.filter((d) => !account || d.account === account),
@@ -35,7 +35,7 @@ export function drift(signal, account) {
           "Drift",
           account ? heads : ["Account", ...heads],
           rows.map((d) => row(d, account)),
-          "Everything is as it was declared."
+          "Everything is as declared."
         ),
         missing.length > 0 && [
           h("h3", null, "Missing"),
@@ -44,6 +44,6 @@ export function drift(signal, account) {
         ]
       ];
     },
-    { signal, hint: "An apply keeps these values unless it resets them." }
+    { signal, hint: "Changed in the console, over the API or by a job. The next apply keeps these values." }
   );
 }

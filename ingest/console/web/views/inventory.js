@@ -3,7 +3,9 @@
 import { link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { code, fold, h, pre, table, wrong } from "../core/dom.js";
+import { actionWord } from "../core/filters.js";
 import { json, plural } from "../core/format.js";
+import { codecWord, typeName } from "./deviceparts.js";
 import { drift } from "./drift.js";
 
 const rowLimit = 200;
@@ -17,7 +19,7 @@ function relays(account) {
     .map((r) => [
       link("relays", { id: r.id, kind: r.kind, account: String(account.id) }, r.id),
       r.number || r.prefix,
-      r.action,
+      actionWord(r.action),
       (r.parameters || []).map((p) => h("div", null, code(p))),
       code(r.filter)
     ]);
@@ -31,15 +33,15 @@ function decoders(account) {
   const rows = (account.decoders || [])
     .slice(0, rowLimit)
     .map((d) => [
-      link("decoders", { account: String(account.id), id: d.id }, d.id),
-      d.name,
-      d.type,
-      d.codec || "json",
-      (d.sensors || []).map((s) => s.key + " → " + s.sensor_type_id).join(", ")
+      link("decoders", { account: String(account.id), id: d.id }, d.name || d.id),
+      typeName(d.type),
+      codecWord(d.codec || "json"),
+      (d.sensors || []).map((s) => s.key + " → " + s.sensor_type_id).join(", "),
+      code(d.id)
     ]);
   return [
     h("h3", null, "Decoders"),
-    table("Decoders", ["Decoder", "Name", "Type", "Codec", "Sensors"], rows, "No decoders.")
+    table("Decoders", ["Decoder", "Type", "Codec", "Sensors", "Id"], rows, "No decoders.")
   ];
 }
 
@@ -93,8 +95,7 @@ export async function show(main, params, signal) {
       { class: "intro" },
       "Read only. Change it with ",
       code("penstock apply"),
-      "; a document with an error is rejected completely. ",
-      "Below, values that the console or the API has changed stand beside those declared."
+      "; a document with an error is rejected completely."
     ),
     drift(signal),
     body
@@ -102,7 +103,7 @@ export async function show(main, params, signal) {
   try {
     const found = await call("getInventory", { signal }),
       declared = found.accounts || [];
-    const types = (found.sensor_types || []).map((s) => [s.id, s.name, s.metric_units, s.imperial_units]);
+    const types = (found.sensor_types || []).map((s) => [s.name, s.metric_units, s.imperial_units, code(s.id)]);
     body.replaceChildren(
       h("h2", null, "Accounts"),
       fold("Accounts", declared.map(accountSheet), (shown) => h("div", null, shown)),
@@ -118,7 +119,7 @@ export async function show(main, params, signal) {
             )
           ]),
       h("h2", null, "Sensor types"),
-      table("Sensor types", ["Id", "Name", "Metric", "Imperial"], types, "No sensor types are declared.", {
+      table("Sensor types", ["Name", "Metric", "Imperial", "Id"], types, "No sensor types are declared.", {
         compact: true
       })
     );

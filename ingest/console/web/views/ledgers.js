@@ -31,19 +31,18 @@ function finder(params) {
   };
   const form = h(
     "form",
-    { class: "filters", submit, "aria-label": "Find a token" },
-    field("token", "Find a token (its text or id)", "text", "", { required: true }),
+    { class: "fields sheet", submit, "aria-label": "Find a token" },
+    field("token", "Token, or its id", "text", "", { required: true }),
     !ownAccount() && pick("account", "Account", accountNames, params.account, { required: true }),
-    h("p", { class: "bar" }, h("button", { type: "submit" }, "Show the token"))
+    h("p", { class: "bar wide" }, h("button", { type: "submit" }, "Show the token"))
   );
-  return [form, note];
+  return [h("h2", null, "Find a token"), form, note];
 }
 
 function list(main, params, signal) {
   main.append(
     h("h1", null, "Ledgers"),
     h("p", { class: "intro" }, "Ledgers of tokens. The head of a ledger is signed, so tampering is detectable."),
-    ...finder(params),
     section(
       "",
       async () => {
@@ -54,7 +53,7 @@ function list(main, params, signal) {
         const rows = found.data.map((l) => [
           [
             link("ledgers", { ledger: l.id, account: String(l.account) }, l.name || l.id),
-            h("div", { class: "hint" }, l.id)
+            l.name && l.name !== l.id && h("div", { class: "hint" }, l.id)
           ],
           account(l.account),
           l.entries,
@@ -79,7 +78,8 @@ function list(main, params, signal) {
         ];
       },
       { signal, every: 15_000 }
-    )
+    ),
+    ...finder(params)
   );
 }
 
@@ -161,13 +161,18 @@ function entries(params, signal, here) {
   return section("", load, { signal, every: params.cursor ? 0 : 10_000 });
 }
 
+// ledgerOf returns a ledger of an account; undefined if there is none.
+async function ledgerOf(acct, id, signal) {
+  const { data } = await call("listLedgersOfAccounts", { query: { account: acct, limit: 1000 }, signal });
+  return data.find((l) => l.id === id);
+}
+
 // head shows the signed head of a ledger, and writes the ledger's name into title.
 const head = (params, signal, title) =>
   section(
     "",
     async () => {
-      const { data } = await call("listLedgersOfAccounts", { query: { account: params.account, limit: 1000 }, signal });
-      const ledger = data.find((l) => l.id === params.ledger);
+      const ledger = await ledgerOf(params.account, params.ledger, signal);
       if (!ledger) return h("p", { class: "empty" }, "The account has no such ledger.");
       title.replaceChildren(ledger.name || ledger.id);
       return h(
@@ -196,7 +201,7 @@ const head = (params, signal, title) =>
 // ledgerPage shows one ledger: its tokens, or all entries, and its signed head.
 function ledgerPage(main, params, signal) {
   const here = { ledger: params.ledger, account: params.account, tab: params.tab };
-  const title = h("h1", null, "Ledger " + params.ledger);
+  const title = h("h1", null, "Ledger");
   const shown = params.tab === "entries" ? "entries" : "";
   const tab = (name, text) =>
     h(
@@ -318,20 +323,24 @@ function token(main, params, signal) {
         query: { account: params.account },
         signal
       });
+      const ledger = await ledgerOf(t.account, t.ledger, signal).catch(() => null);
       return [
         h(
           "div",
           { class: "sheet" },
           pairs([
-            ["Id", code(t.id)],
-            ["Ledger", link("ledgers", { ledger: t.ledger, account: String(t.account) }, t.ledger)],
+            [
+              "Ledger",
+              link("ledgers", { ledger: t.ledger, account: String(t.account) }, (ledger && ledger.name) || t.ledger)
+            ],
             ["Account", account(t.account)],
             ["Generated", [stamp(t.created_at), " UTC"]],
             ["Expires", t.expires_at ? [stamp(t.expires_at), " UTC"] : "never"],
             ["Claimed", plural(t.claimed, "time")],
             ["Claims left", t.remaining === null ? "any number" : String(t.remaining)],
             ["Private token", t.needs_private ? "needed for claims" : "not needed"],
-            ["Metadata", t.metadata && pre(json(t.metadata))]
+            ["Metadata", t.metadata && pre(json(t.metadata))],
+            ["Id", code(t.id)]
           ])
         ),
         h("h2", null, "History, with its proofs"),

@@ -31,10 +31,10 @@ function strip(s) {
       item(
         !down.length,
         plural(s.backends.length - down.length, "back end") +
-          " ok" +
+          " OK" +
           (down.length ? ", " + down.length + " down" : "")
       ),
-      item(!unbound, plural(s.carriers.length, "carrier") + (unbound ? ", " + unbound + " not bound" : "")),
+      item(!unbound, plural(s.carriers.length, "carrier") + (unbound ? ", " + unbound + " not connected" : "")),
       item(backlog < 1000, "backlog " + backlog),
       s.gateways &&
         s.gateways.length > 1 &&
@@ -50,7 +50,13 @@ function strip(s) {
 const sumOf = (traffic, name) =>
   ((traffic.series.find((s) => s.name === name) || {}).values || []).reduce((n, v) => n + (v || 0), 0);
 
-// figures returns the tiles: [text, value, target, whether it needs attention].
+// What a tile counts at most.
+const maxRecords = 5000,
+  maxAlarms = 500,
+  maxFailed = 100; // messages
+
+// figures returns the tiles: [text, value, target, whether it needs attention]. They count the records of
+// all gateways, in the database; only the sent parts are counted by this gateway.
 async function figures(signal) {
   const read = (op, load) =>
     may(op)
@@ -59,41 +65,58 @@ async function figures(signal) {
           return null;
         })
       : null;
-  const [devices, traffic, balances, sims, alarms] = await Promise.all([
-    read("listDevicesOfAccounts", () => all("listDevicesOfAccounts", { signal, limit: 5000 })),
+  const list = (op) => read(op, () => all(op, { signal, limit: maxRecords }));
+  const since = Date.now() - 86400e3;
+  const failed = (state) =>
+    read("listMessages", async () => {
+      const query = { state, direction: "out", limit: maxFailed };
+      return (await call("listMessages", { query, signal })).data.filter((m) => Date.parse(m.received_at) > since);
+    });
+  const [devices, traffic, balances, sims, alarms, rejected, undelivered] = await Promise.all([
+    list("listDevicesOfAccounts"),
     read("getTraffic", async () => (await call("getTraffic", { query: { range: "day" }, signal })).data),
-    read("listBalances", () => all("listBalances", { signal })),
-    read("listSIMsOfAccounts", () => all("listSIMsOfAccounts", { signal, limit: 5000 })),
-    read("listAlarmsOfAccount", () => call("listAlarmsOfAccount", { query: { state: "raised", limit: 500 }, signal }))
+    list("listBalances"),
+    list("listSIMsOfAccounts"),
+    read("listAlarmsOfAccount", () =>
+      all("listAlarmsOfAccount", { query: { state: "raised" }, limit: maxAlarms, signal })
+    ),
+    failed("rejected"),
+    failed("undelivered")
   ]);
-  const silent = devices ? devices.filter(isSilent).length : 0,
-    low = balances ? balances.filter((b) => b.balance < lowCredit).length : 0;
-  const limited = sims ? sims.filter((s) => s.limit.monthly && s.month_bytes >= s.limit.monthly).length : 0,
-    rejected = traffic ? sumOf(traffic, "parts_rejected") : 0;
+  const tileOf = (text, records, limit, matches, target, attention) => {
+    if (!records) return null;
+    const n = records.filter(matches).length;
+    return [text, n + (records.length < limit ? "" : "+"), target, attention && n > 0];
+  };
+  const every = () => true,
+    sent = { direction: "out" };
+  const failures = (text, messages, state) =>
+    tileOf(text, messages, maxFailed, every, ["messages", { ...sent, state }], true);
   return [
-    devices && ["Devices online", devices.length - silent, ["devices", { order: "account" }], false],
-    devices && ["Devices silent", silent, ["devices", {}], silent > 0],
-    alarms && [
-      "Raised alarms",
-      alarms.data.length + (alarms.meta.next ? "+" : ""),
-      ["alarms", { state: "raised" }],
-      alarms.data.length > 0
-    ],
-    traffic && ["SMS sent in 24\u00a0h", sumOf(traffic, "parts_accepted"), ["messages", { direction: "out" }], false],
-    traffic && [
-      "SMS failed in 24\u00a0h",
-      rejected,
-      ["messages", { state: "rejected", direction: "out" }],
-      rejected > 0
-    ],
-    balances &&
-      balances.length > 0 && [
-        "Accounts under " + lowCredit + " credits",
-        low,
-        ["accounts", { sort: "Credit" }],
-        low > 0
-      ],
-    sims && sims.length > 0 && ["SIMs at their limit", limited, ["sims", { sort: "-Used this month" }], limited > 0]
+    tileOf("Devices online", devices, maxRecords, (d) => !isSilent(d), ["devices", { order: "account" }]),
+    tileOf("Devices silent", devices, maxRecords, isSilent, ["devices", {}], true),
+    tileOf("Raised alarms", alarms, maxAlarms, every, ["alarms", { state: "raised" }], true),
+    traffic && ["SMS parts sent by this gateway, last 24\u00a0h", sumOf(traffic, "parts_accepted"), ["messages", sent]],
+    failures("SMS rejected, last 24\u00a0h", rejected, "rejected"),
+    failures("SMS undelivered, last 24\u00a0h", undelivered, "undelivered"),
+    tileOf(
+      "Accounts under " + lowCredit + " credits",
+      balances,
+      maxRecords,
+      (b) => b.balance < lowCredit,
+      ["accounts", { sort: "Credit" }],
+      true
+    ),
+    sims &&
+      sims.length > 0 &&
+      tileOf(
+        "SIMs at their limit",
+        sims,
+        maxRecords,
+        (s) => s.limit.monthly && s.month_bytes >= s.limit.monthly,
+        ["sims", { sort: "-Used this month" }],
+        true
+      )
   ].filter(Boolean);
 }
 
@@ -143,7 +166,7 @@ const charts = [
       ["sms", "SMS"],
       ["receipt", "Receipts"],
       ["cdr", "Call records"],
-      ["quarantined", "Quarantined"]
+      ["quarantined", "Quarantined or unrouted"]
     ]
   ],
   [

@@ -1,6 +1,8 @@
 // Records of an account to pick from by name: [[id, name]].
 
 import { all, call } from "../core/api.js";
+import { plural } from "../core/format.js";
+import { may } from "../core/session.js";
 
 export const decodersOf = async (acct) =>
   (acct ? await all("listDecodersOfAccounts", { query: { account: acct } }) : []).map((d) => [d.id, d.name || d.id]);
@@ -18,10 +20,30 @@ export const locationsOf = async (acct) =>
 export const addLocation = async (acct) =>
   (await call("createLocation", { body: { name: "Default", imported: true }, as: acct })).data.id;
 
+// records returns the records of all accounts that an operation lists: get(account, id) returns one that
+// load has loaded, which it does again after half a minute.
+export function records(op) {
+  const known = new Map();
+  let loadedAt = 0;
+  const load = async (signal) => {
+    if (Date.now() - loadedAt < 30_000 || !may(op)) return;
+    for (const x of await all(op, { signal })) known.set(x.account + "/" + x.id, x);
+    loadedAt = Date.now();
+  };
+  return { load, get: (acct, id) => known.get(acct + "/" + id) };
+}
+
+const decoders = records("listDecodersOfAccounts");
+export const loadDecoders = decoders.load;
+export const decoderName = (acct, id) => (decoders.get(acct, id) || {}).name || id;
+
 // scopeText describes the devices of a rule.
-export const scopeText = (devices) =>
-  Object.entries(devices)
-    .map(([name, value]) => (name === "ids" ? value.length + " chosen" : name.replace("_id", "") + " " + value))
+export const scopeText = (r) =>
+  Object.entries(r.devices)
+    .map(([name, value]) => {
+      if (name === "ids") return plural(value.length, "device");
+      return name.replace("_id", "") + " " + (name === "decoder_id" ? decoderName(r.account, value) : value);
+    })
     .join(", ") || "all";
 
 export const subscribersOf = async (acct) =>

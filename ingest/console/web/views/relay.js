@@ -55,7 +55,7 @@ function actionFields(actions, r) {
     "Action",
     known.filter(Boolean).map((name) => [name, actionWord(name)]),
     r.action,
-    { hint: " ", double: true }
+    { hint: " " }
   );
   const parameters = field("parameters", "Parameters", "area", r.parameters.join("\n"), {
     rows: Math.max(2, r.parameters.length)
@@ -260,23 +260,23 @@ const facts = (r) =>
         ". Applying it again keeps action, parameters and condition as they are here."
       ]
     ],
+    ["Id", code(r.id)],
     ["See", link("deliveries", { account: String(r.account), relay: r.id, kind: "relay" }, "its deliveries")]
   ]);
 
 export function showRelay(main, params, signal) {
   const sheet = h("div", { class: "sheet" }),
+    title = h("h1", null, "Relay"),
     note = told();
-  const load = async () =>
-    (
-      await call("showRelay", {
-        path: { kind: params.kind, relay_id: params.id },
-        query: { account: params.account },
-        signal
-      })
-    ).data;
+  const load = async () => {
+    const query = { account: params.account };
+    const { data } = await call("showRelay", { path: { kind: params.kind, relay_id: params.id }, query, signal });
+    title.replaceChildren("Relay of the " + takes[data.kind] + " " + data.number);
+    return data;
+  };
   const remove = async (e) => {
     const sure = await ask(
-      "Delete the relay " + params.id + "?",
+      "Delete this relay?",
       "Messages to its " + takes[params.kind] + " go to another matching relay, or stay without one.",
       "Delete"
     );
@@ -295,7 +295,7 @@ export function showRelay(main, params, signal) {
     );
   main.append(
     h("p", { class: "back" }, link("relays", {}, "← Relays")),
-    h("h1", null, "Relay " + params.id),
+    title,
     section(
       "",
       async () => {

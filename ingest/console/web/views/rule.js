@@ -4,11 +4,11 @@
 import { account, accountNames } from "../core/accounts.js";
 import { go, link } from "../core/address.js";
 import { all, call } from "../core/api.js";
-import { button, h, pairs, stamp, told } from "../core/dom.js";
+import { button, code, h, pairs, redraw, stamp, state, told } from "../core/dom.js";
 import { ask, during, editor, field, linesOf, pick, valuesOf } from "../core/form.js";
 import { actionWord } from "../core/filters.js";
 import { plural } from "../core/format.js";
-import { mayChange, ownAccount } from "../core/session.js";
+import { may, mayChange, ownAccount } from "../core/session.js";
 import { muteIn } from "./mutes.js";
 import { decodersOf, devicesOf, locationsOf, scopeText } from "./pickers.js";
 import { triedRules } from "./tryrule.js";
@@ -45,6 +45,28 @@ const scopes = [
   ["location_id", "Devices at a location"]
 ];
 
+// ruleSwitch is the switch that enables or disables a rule; the state alone for a reader who may not
+// change it. Results are written into place; again() follows.
+export function ruleSwitch(r, place, again) {
+  if (!mayChange()) return state(r.enabled ? "enabled" : "disabled");
+  return button(
+    r.enabled ? "Enabled" : "Disabled",
+    (e) =>
+      during(e.target, place, async () => {
+        await call("patchRule", { path: { rule_id: r.id }, body: { enabled: !r.enabled }, as: String(r.account) });
+        r.enabled = !r.enabled;
+        again();
+        return (r.name || r.id) + " is " + (r.enabled ? "enabled." : "disabled.");
+      }),
+    {
+      role: "switch",
+      "aria-checked": String(r.enabled),
+      "aria-label": (r.name || r.id) + " enabled",
+      class: "switch"
+    }
+  );
+}
+
 // isPlain reports whether the form can show the devices of a rule: all, or one choice of one kind.
 function isPlain(devices) {
   const [[name, value] = [""], ...others] = Object.entries(devices);
@@ -53,9 +75,12 @@ function isPlain(devices) {
 
 // simple takes a condition apart that compares one value with a number; null for others.
 function simple(when) {
-  const found = /^values\.([\w.]+|\["[^"]+"\]) (>=|<=|==|!=|>|<) (-?\d+(?:\.\d+)?)$/.exec(when || "");
-  return found && { key: found[1], compare: found[2], limit: found[3] };
+  const found = /^values(?:\.(\w+)|\[("[^"\\]+")\]) (>=|<=|==|!=|>|<) (-?\d+(?:\.\d+)?)$/.exec(when || "");
+  return found && { key: found[1] || JSON.parse(found[2]), compare: found[3], limit: found[4] };
 }
+
+// valueOfKey writes the value of a key in a condition.
+const valueOfKey = (key) => (/^[a-z_]\w*$/i.test(key) ? "values." + key : "values[" + JSON.stringify(key) + "]");
 
 // bodyOf returns the rule of a form. Fields that the form does not show are those of original.
 function bodyOf(v, original) {
@@ -66,7 +91,7 @@ function bodyOf(v, original) {
   else if (original) rule.devices = {};
   if (v.on === "silent") rule.silent_for = v.silent_for;
   const condition =
-    v.mode === "expression" ? v.when || "" : v.key ? "values." + v.key + " " + v.compare + " " + v.limit : "";
+    v.mode === "expression" ? v.when || "" : v.key ? valueOfKey(v.key) + " " + v.compare + " " + v.limit : "";
   if (condition || original) rule.when = condition;
   if (v.for || original) rule.for = v.for || "";
   if (v.on === "reading" && v.mode === "expression" && (v.clear || original)) rule.clear = v.clear || "";
@@ -77,6 +102,12 @@ function bodyOf(v, original) {
   rule.actions = [action, ...(original ? original.actions.slice(1) : [])];
   return rule;
 }
+
+// trialDevices returns the devices to try a rule on, or a text instead.
+const trialDevices = async (acct) => {
+  const list = await devicesOf(acct);
+  return list.length ? list : [["", "No device"]];
+};
 
 // keysOf returns the keys that the decoders of an account map.
 const keysOf = async (acct) =>
@@ -92,7 +123,7 @@ function ruleForm(r, params, signal) {
   const first = (r && r.actions[0]) || { action: "email", parameters: [] };
   const scopePlaces = h("div", { class: "field" }),
     keys = h("datalist", { id: "keys" }),
-    trialDevice = h("div", { class: "field" });
+    trialDevice = h("div", { change: (e) => e.stopPropagation() }); // not an edit of the rule
   const drawScope = () => {
     const kind = form.elements.scope.value,
       acct = acctNow(),
@@ -112,10 +143,7 @@ function ruleForm(r, params, signal) {
     const acct = acctNow();
     drawScope();
     trialDevice.replaceChildren(
-      pick("trial_device", "Device for the trial", () => devicesOf(acct), params.device, {
-        required: true,
-        blank: "No device"
-      })
+      pick("trial_device", "Frames of the device", () => trialDevices(acct), params.device, { only: true })
     );
     if (acct)
       keysOf(acct).then(
@@ -129,7 +157,7 @@ function ruleForm(r, params, signal) {
     during(e.target, note, async () => {
       const v = valuesOf(form),
         rule = bodyOf(v, r);
-      if (!v.trial_device) throw new Error("Choose a device for the trial.");
+      if (!v.trial_device) throw new Error("This account has no device to try the rule on.");
       const found = (
         await call("tryRule", {
           as: acctNow(),
@@ -150,7 +178,7 @@ function ruleForm(r, params, signal) {
                 ". Nothing was saved or sent."
             : "The device has no frames for this rule."
         ),
-        ...(found.length ? triedRules(found) : [])
+        ...(found.length ? triedRules(found, rule.when || "") : [])
       );
     });
   const form = editor({
@@ -166,21 +194,19 @@ function ruleForm(r, params, signal) {
       "devices.decoder_id": "decoder_id",
       "devices.location_id": "location_id"
     },
-    more: button("Try on last frames", trial),
     fields: [
       !r &&
         !ownAccount() &&
         pick("account", "Account", accountNames, params.account, { required: true, changed: () => ofAccount() }),
-      field("name", "Name", "text", r ? r.name : "", { required: true, double: true }),
+      field("name", "Name", "text", r ? r.name : "", { required: true }),
       field("on", "When", triggers, r ? r.on : "reading"),
       field("silent_for", "Silent for", "text", r ? r.silent_for : "", {
-        placeholder: "2h",
-        hint: "A duration: 30m, 2h, 24h."
+        hint: "Such as 30m, 2h or 24h."
       }),
       field(
         "scope",
         "Devices",
-        kept ? [["kept", scopeText(devices)], ...scopes] : scopes,
+        kept ? [["kept", scopeText(r)], ...scopes] : scopes,
         params.device && !r ? "ids" : scope
       ),
       scopePlaces,
@@ -202,7 +228,7 @@ function ruleForm(r, params, signal) {
         hint: "Such as values.temperature > 30 and hour < 6. Empty: always."
       }),
       field("clear", "Clears when", "text", r ? r.clear : "", { hint: "Empty: when the condition is no longer met." }),
-      field("for", "For at least", "text", r ? r.for : "", { placeholder: "10m", hint: "Empty: at once." }),
+      field("for", "For at least", "text", r ? r.for : "", { hint: "Such as 10m. Empty: at once." }),
       field(
         "repeat",
         "Repeat",
@@ -215,10 +241,17 @@ function ruleForm(r, params, signal) {
         ],
         r ? r.repeat : "never"
       ),
-      field("action", "Action", actionNames, first.action, { double: true }),
+      field("action", "Action", actionNames, first.action),
       field("parameters", targets[first.action], "area", first.parameters.join("\n"), { rows: 2, required: true }),
       field("originator", "Originator of the SMS", "text", first.originator),
-      trialDevice
+      h(
+        "fieldset",
+        { class: "wide" },
+        h("legend", null, "Try it before you save"),
+        h("div", { class: "filters" }, trialDevice, h("p", { class: "bar" }, button("Try on last frames", trial))),
+        note,
+        answer
+      )
     ],
     save: async (v) => {
       const acct = acctNow(),
@@ -249,7 +282,7 @@ function ruleForm(r, params, signal) {
   });
   follow();
   ofAccount();
-  return [form, note, answer];
+  return form;
 }
 
 function remove(r, note) {
@@ -278,22 +311,25 @@ const further = (r) =>
 
 export async function showRule(main, params, signal) {
   main.append(h("p", { class: "back" }, link("rules", {}, "← Rules")));
-  if (params.id === "new") return void main.append(h("h1", null, "New rule"), ...ruleForm(null, params, signal));
+  if (params.id === "new") return void main.append(h("h1", null, "New rule"), ruleForm(null, params, signal));
   const r = (await all("listRulesOfAccount", { query: { account: params.account }, signal })).find(
     (x) => x.id === params.id
   );
   if (!r) return void main.append(h("p", { class: "empty" }, "This rule does not exist any more."));
   const note = told();
   const say = (text) => note.replaceChildren(h("p", { class: "said" }, text));
+  const enabled = h("span");
+  const drawSwitch = () => redraw(enabled, [ruleSwitch(r, note, drawSwitch)]);
+  drawSwitch();
   main.append(
-    h("h1", null, r.name || r.id),
+    h("div", { class: "heading" }, h("h1", null, r.name || r.id), enabled),
     params.created ? h("p", { class: "said" }, "Rule created. It looks at the frames that arrive from now on.") : "",
     h(
       "p",
       { class: "bar" },
       link("alarms", { account: String(r.account), rule_id: r.id }, "Its alarms"),
       link("deliveries", { account: String(r.account), relay: r.id, kind: "rule" }, "Its deliveries"),
-      link("tryrule", { account: String(r.account), rule_id: r.id }, "Try it"),
+      !mayChange() && may("tryRule") && link("tryrule", { account: String(r.account), rule_id: r.id }, "Try it"),
       mayChange() &&
         button("Mute", () => muteIn({ account: r.account, rule_id: r.id, rule_name: r.name || r.id }, say))
     ),
@@ -303,14 +339,14 @@ export async function showRule(main, params, signal) {
       { class: "sheet" },
       pairs([
         ["Account", account(r.account)],
-        ["Id", r.id],
         ["Changed", [stamp(r.updated_at), " UTC"]],
         ["Clears when", r.clear],
         ["Further actions", further(r)],
-        ["Failures", r.failures.count > 0 && r.failures.count + " since it was changed; the last: " + r.failures.last]
+        ["Failures", r.failures.count > 0 && r.failures.count + " since it was changed; the last: " + r.failures.last],
+        ["Id", code(r.id)]
       ])
     )
   );
   if (mayChange())
-    main.append(...ruleForm(r, params, signal), h("h2", null, "Delete"), h("p", { class: "bar" }, remove(r, note)));
+    main.append(ruleForm(r, params, signal), h("h2", null, "Delete"), h("p", { class: "bar" }, remove(r, note)));
 }

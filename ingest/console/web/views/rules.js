@@ -4,37 +4,15 @@ import { account } from "../core/accounts.js";
 import { go, link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { button, code, h, state, when } from "../core/dom.js";
-import { during } from "../core/form.js";
 import { actionWord } from "../core/filters.js";
 import { cut, plural } from "../core/format.js";
 import { listing } from "../core/list.js";
 import { mayChange } from "../core/session.js";
-import { scopeText } from "./pickers.js";
-import { showRule } from "./rule.js";
+import { loadDecoders, scopeText } from "./pickers.js";
+import { ruleSwitch, showRule } from "./rule.js";
 
-const devicesOf = (r) => scopeText(r.devices);
 const actionsOf = (r) => [...new Set(r.actions.map((a) => actionWord(a.action)))].join(", ");
 const conditionOf = (r) => r.when || (r.on === "silent" ? "silent for " + r.silent_for : "always");
-
-// toggle is the button that enables or disables a rule.
-function toggle(r, ctx) {
-  if (!mayChange()) return state(r.enabled ? "enabled" : "disabled");
-  return button(
-    r.enabled ? "Enabled" : "Disabled",
-    (e) =>
-      during(e.target, ctx.said, async () => {
-        await call("patchRule", { path: { rule_id: r.id }, body: { enabled: !r.enabled }, as: String(r.account) });
-        ctx.again();
-        return (r.name || r.id) + " is " + (r.enabled ? "disabled." : "enabled.");
-      }),
-    {
-      role: "switch",
-      "aria-checked": String(r.enabled),
-      "aria-label": (r.name || r.id) + " enabled",
-      class: "switch"
-    }
-  );
-}
 
 function list(main, params, signal) {
   let current = null;
@@ -57,6 +35,7 @@ function list(main, params, signal) {
       mayChange() && button("New rule", () => go("rules", { id: "new", account: params.account }), { class: "main" }),
     key: (r) => r.account + "-" + r.id,
     load: async (query, stop) => {
+      await loadDecoders(stop).catch(() => {});
       const alarms = await call("listAlarmsOfAccount", {
         query: { account: query.account, limit: 500 },
         signal: stop
@@ -72,9 +51,9 @@ function list(main, params, signal) {
         value: (r) => r.name || r.id,
         cell: (r) => link("rules", { id: r.id, account: String(r.account) }, r.name || r.id)
       },
-      { head: "Enabled", value: (r) => String(r.enabled), cell: (r) => toggle(r, current) },
+      { head: "Enabled", value: (r) => String(r.enabled), cell: (r) => ruleSwitch(r, current.said, current.again) },
       { head: "Condition", value: conditionOf, cell: (r) => code(cut(conditionOf(r), 80)) },
-      { head: "Devices", value: devicesOf, cell: (r) => cut(devicesOf(r), 40), rest: true },
+      { head: "Devices", value: scopeText, cell: (r) => cut(scopeText(r), 40), rest: true },
       { head: "Actions", value: actionsOf, cell: actionsOf, rest: true },
       {
         head: "Last raised",

@@ -4,11 +4,12 @@ import { account } from "../core/accounts.js";
 import { go, link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { chart } from "../core/chart.js";
-import { button, code, h, pairs, stamp, state, table, told } from "../core/dom.js";
+import { button, h, pairs, stamp, state, table, told } from "../core/dom.js";
 import { field, valuesOf } from "../core/form.js";
 import { bytes, iso } from "../core/format.js";
 import { listing } from "../core/list.js";
 import { section } from "../core/section.js";
+import { subscribersOf } from "./pickers.js";
 import { simActions } from "./simactions.js";
 
 const spans = { day: 1, week: 7, month: 30, year: 365 };
@@ -82,7 +83,8 @@ const limitText = (l) =>
     ? bytes(l.monthly) + (l.warning ? ", warning at " + bytes(l.warning) : "") + "; at the limit " + caps[l.cap]
     : "no limit";
 
-function about(s) {
+// about shows a SIM. subscribers is [[id, name]].
+function about(s, subscribers) {
   return h(
     "div",
     { class: "sheet" },
@@ -94,8 +96,8 @@ function about(s) {
       ["IMSI", s.imsi],
       ["Account", account(s.account)],
       ["Services", s.services.map((x) => x.toUpperCase()).join(", ")],
-      ["Subscriber", code(s.subscriber_id)],
-      ["Job in progress", code(s.job_id)],
+      ["Subscriber", (subscribers.find(([id]) => String(id) === s.subscriber_id) || [])[1] || s.subscriber_id],
+      ["Change in progress", s.job_id && link("jobs", { account: String(s.account), open: s.job_id }, "Show its job")],
       ["Notified", s.recipients.join(", ") || "nobody"],
       ["Pool", s.pool && link("sims", { pool: s.pool.id, account: String(s.account) }, s.pool.name || s.pool.id)],
       ["Pool's usage", s.pool && share(s.pool.month_bytes, s.pool.limit)],
@@ -206,6 +208,7 @@ function one(main, params, signal) {
     query = { account: params.account },
     charts = [],
     note = told();
+  let subscribers = null;
   const load = async () => (await call("showSIM", { path, query, signal })).data;
   const range = () =>
     params.from && params.to
@@ -215,7 +218,8 @@ function one(main, params, signal) {
     "",
     async () => {
       const s = await load();
-      return [about(s), simActions(s, note, () => top.again(), { full: true })];
+      if (s.subscriber_id && !subscribers) subscribers = await subscribersOf(String(s.account)).catch(() => null);
+      return [about(s, subscribers || []), simActions(s, note, () => top.again(), { full: true })];
     },
     { signal, every: 5_000 }
   );

@@ -3,7 +3,8 @@
 import { link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { h, long, stamp, state, table, when } from "../core/dom.js";
-import { bytes, clock, plural } from "../core/format.js";
+import { optionTexts } from "../core/filters.js";
+import { bytes, capital, clock } from "../core/format.js";
 import { section } from "../core/section.js";
 
 const simulates = (note) => /simulat/.test(note);
@@ -117,7 +118,7 @@ function gateways(status) {
 
 function journals(status) {
   const rows = status.journals.map((j) => [
-    link("events", { kind: j.kind }, j.kind),
+    link("events", { kind: j.kind }, optionTexts[j.kind] || capital(j.kind)),
     j.accepted,
     j.processed,
     j.quarantined,
@@ -131,26 +132,59 @@ function journals(status) {
     h(
       "p",
       { class: "hint" },
-      "Everything that arrives is written here before it is acknowledged. Counted since the start. " +
-        "Gaps are unreadable parts."
+      "Everything that arrives is written here before it is acknowledged. Counted since the start of this gateway."
     ),
     table(
       "Journal",
-      ["Traffic", "Accepted#", "Processed#", "Quarantined#", "Backlog#", "Waits for", "On disk#", "Gaps#"],
+      [
+        "Traffic",
+        "Accepted#",
+        "Processed#",
+        "Quarantined or unrouted#",
+        "Not processed yet#",
+        "Waits for",
+        "On disk#",
+        "Unreadable parts#"
+      ],
       rows,
       "No journal."
     )
   ];
 }
 
-function queue({ queue: q }) {
-  const row = [q.running, q.waiting, q.parked, q.delivered, q.retried, q.dead, q.unsaved];
+const maxCounted = 50; // deliveries that wait for a retry
+
+// countRetrying writes the number of deliveries that wait for a retry, of all gateways, into place; nothing
+// while the database is down.
+async function countRetrying(place, signal) {
+  const query = { state: "retrying", limit: maxCounted };
+  const { data } = await call("listDeliveries", { query, signal }).catch(() => ({}));
+  const count = data && data.length + (data.length < maxCounted ? "" : "+");
+  place.replaceChildren(data ? link("deliveries", { state: "retrying" }, count) : "");
+}
+
+function queue({ queue: q }, retrying) {
+  const row = [q.running, q.waiting, retrying, q.parked, q.delivered, q.retried, q.dead, q.unsaved];
   return [
     h("h2", null, "Delivery queue"),
-    h("p", { class: "hint" }, "Of this gateway. Delivered, retried and failed are counted since its start."),
+    h(
+      "p",
+      { class: "hint" },
+      "Waiting for a retry and at paused endpoints: of all gateways. The others: of this gateway; delivered, retries " +
+        "and failed are counted since its start."
+    ),
     table(
       "Delivery queue",
-      ["Running#", "Waiting#", "At paused endpoints#", "Delivered#", "Retried#", "Failed#", "Results not saved#"],
+      [
+        "Being sent#",
+        "Due now#",
+        "Waiting for a retry#",
+        "At paused endpoints#",
+        "Delivered#",
+        "Retries#",
+        "Failed#",
+        "Results to save#"
+      ],
       [row],
       ""
     )
@@ -165,7 +199,7 @@ function carriers(status) {
   ];
   const rows = status.carriers.map((c) => [
     [c.name, " ", simulates(note(c.name)) && state("simulated")],
-    c.bound === null ? "no bind" : bound(c),
+    c.bound === null ? "over HTTP" : bound(c),
     c.messages,
     c.receipts,
     c.waiting,
@@ -190,52 +224,51 @@ function carriers(status) {
       "Carriers",
       [
         "Carrier",
-        "Binds",
-        "Messages in#",
+        "Connection",
+        "SMS in#",
         "Receipts in#",
         "Parts waiting#",
-        "Parts accepted#",
+        "Accepted#",
         "Rejected#",
-        "Answer lost#"
+        "Result unknown#"
       ],
       rows,
       "No carriers are configured. Carriers that post over HTTP are listed under Events."
     ),
     binds.length > 0 &&
-      table("Binds", ["Carrier", "Bind", "Address", "State", "Since", "Messages in#", "Receipts in#"], binds, "")
+      [
+        h("h3", null, "Connections to SMSCs (binds)"),
+        table("Binds", ["Carrier", "Bind", "Address", "State", "Since", "SMS in#", "Receipts in#"], binds, "")
+      ]
   ];
 }
 
-function stored({ stored_bytes: sizes }) {
+// stored shows the sizes of records, by kind in details, which stays open when the page is refreshed.
+function stored({ stored_bytes: sizes }, details) {
   const kinds = Object.entries(sizes).sort((a, b) => b[1] - a[1]),
     total = kinds.reduce((sum, [, n]) => sum + n, 0);
+  const heading = h("h2", null, "Records on disk");
+  if (!kinds.length) return [heading, h("p", { class: "hint" }, "Measured ten seconds after the start.")];
+  details.replaceChildren(
+    h("summary", null, "By kind of record"),
+    table("Records on disk", ["Kind", "Size#"], kinds.map(([kind, n]) => [kind, bytes(n)]), "")
+  );
   return [
-    h("h2", null, "Records on disk"),
-    h(
-      "p",
-      { class: "hint" },
-      (kinds.length ? bytes(total) + " with indexes, measured each hour. " : "") + "Without the journal."
-    ),
-    h(
-      "details",
-      null,
-      h("summary", null, plural(kinds.length, "kind")),
-      table(
-        "Records on disk",
-        ["Kind", "Size#"],
-        kinds.map(([kind, n]) => [kind, bytes(n)]),
-        "Measured ten seconds after the start."
-      )
-    )
+    heading,
+    h("p", { class: "hint" }, bytes(total) + " with indexes, without the journal. Measured each hour."),
+    details
   ];
 }
 
 export function show(main, params, signal) {
+  const retrying = h("span"),
+    sizes = h("details");
   main.append(
     h("h1", null, "System"),
     section(
       "",
       async () => {
+        countRetrying(retrying, signal); // not awaited: the database may be down
         const s = (await call("getStatus", { signal })).data;
         return [
           h(
@@ -250,8 +283,8 @@ export function show(main, params, signal) {
           gateways(s),
           carriers(s),
           journals(s),
-          queue(s),
-          stored(s)
+          queue(s, retrying),
+          stored(s, sizes)
         ];
       },
       { signal, every: 5000 }

@@ -5,6 +5,7 @@ import { link } from "../core/address.js";
 import { all, call } from "../core/api.js";
 import { button, code, h, pairs, stamp, state, table } from "../core/dom.js";
 import { asking, during, field, pick, valuesOf } from "../core/form.js";
+import { codecs, codecWord } from "./deviceparts.js";
 
 export const valueOf = (v) => (v.text === undefined ? String(v.value) : v.text);
 
@@ -97,7 +98,7 @@ const loadSource = (formOf, note, signal) =>
       });
       formOf().elements.codec.value = d.codec;
       formOf().elements.source.value = d.source;
-      return d.name + ": " + d.codec + (d.source ? "; edit its source below." : ", which has no source.");
+      return d.name + ": " + codecWord(d.codec) + (d.source ? "; edit its source below." : ", which has no source.");
     })
   );
 
@@ -110,7 +111,7 @@ export const show = asking({
   fields: (p) => [
     pick("account", "Account", accountNames, p.account, { blank: "Any" }),
     pick("decoder_id", "Decoder", () => named("listDecodersOfAccounts", p.account), p.decoder_id, { blank: "None" }),
-    pick("device_id", "or device", () => named("listDevicesOfAccounts", p.account), p.device_id, { blank: "None" }),
+    pick("device_id", "Or device", () => named("listDevicesOfAccounts", p.account), p.device_id, { blank: "None" }),
     field("last", "Last frames of the device", "number", p.last, { hint: "Empty: the payload below." }),
     field("payload", "Payload", "area", p.payload),
     field(
@@ -125,7 +126,7 @@ export const show = asking({
       p.form
     ),
     field("fPort", "fPort", "number", p.fPort),
-    field("codec", "Codec", ["", "json", "cayenne_lpp", "senml", "expr", "javascript"], p.codec, {
+    field("codec", "Codec", ["", ...codecs], p.codec, {
       blank: "the stored one"
     }),
     field("source", "Source, instead of the stored one", "area", p.source)

@@ -2,10 +2,12 @@
 
 import { accountNames } from "../core/accounts.js";
 import { all, call } from "../core/api.js";
-import { h, stamp, state, table } from "../core/dom.js";
+import { h, long, stamp, state, table } from "../core/dom.js";
 import { asking, field, pick } from "../core/form.js";
 import { newestFirst } from "../core/format.js";
+import { conditionOf, loadRules, looksAt } from "./alarmparts.js";
 import { request } from "./explain.js";
+import { valueOf } from "./try.js";
 
 function trialOf(v) {
   const body = { device_id: v.device_id };
@@ -30,16 +32,30 @@ const reasonOf = (f) =>
         .replace(/ holds?\b/, " is met")
         .replace(" has held", " was met");
 
+const maxReadings = 3; // of a frame
+
+// readingsOf shows the readings of a frame that the condition compares; if it compares none, the first.
+function readingsOf(f, condition) {
+  const textOf = (v) => valueOf(v) + (v.units && " " + v.units);
+  const texts = Object.entries(f.readings).map(([key, v]) => [key, key + " " + textOf(v)]);
+  const compared = texts.filter(([key]) => looksAt(condition, key));
+  return (compared.length ? compared : texts)
+    .slice(0, maxReadings)
+    .map(([, text]) => text)
+    .join(", ");
+}
+
 // triedRules shows the effect of a rule on frames, the newest first, and the requests that it
-// would send.
-export function triedRules(found) {
+// would send. condition is that of the rule, "" if unknown.
+export function triedRules(found, condition) {
   const frames = newestFirst([...found].reverse()); // of one second too
   return [
     table(
       "Frames",
-      ["Time (UTC)", "Condition", "Effect", "Reason"],
+      ["Time (UTC)", "Readings", "Condition", "Effect", "Reason"],
       frames.map((f) => [
         stamp(f.time),
+        long(readingsOf(f, condition)),
         f.matched ? "is met" : "is not met",
         f.state ? state(f.state) : "none",
         reasonOf(f)
@@ -67,12 +83,15 @@ export const show = asking({
     pick("account", "Account", accountNames, p.account, { required: true }),
     pick("device_id", "Device", () => devices(p.account), p.device_id, { required: true }),
     field("last", "Last frames", "number", p.last || "10"),
-    pick("rule_id", "Rule", () => rules(p.account), p.rule_id, { blank: "The one below", double: true }),
-    field("rule", "or a rule as JSON", "area", p.rule)
+    pick("rule_id", "Rule", () => rules(p.account), p.rule_id, { blank: "The one below" }),
+    field("rule", "Or a rule as JSON", "area", p.rule)
   ],
   ready: (p) => p.account && p.device_id && (p.rule_id || p.rule),
   ask: async (v, signal) => {
-    const found = (await call("tryRule", { as: v.account, body: trialOf(v), signal })).data;
-    return triedRules(found);
+    const body = trialOf(v),
+      found = (await call("tryRule", { as: v.account, body, signal })).data;
+    await loadRules(signal).catch(() => {});
+    const condition = body.rule ? body.rule.when || "" : conditionOf({ account: v.account, rule_id: v.rule_id });
+    return triedRules(found, condition);
   }
 });
