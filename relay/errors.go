@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// UnopenedReason explains why a record does not open, and the remedy.
-const UnopenedReason = "the record does not open: it was changed, or its key is missing; restore the record or the key from a backup"
+// UndecryptableReason explains why a record cannot be decrypted, and the remedy.
+const UndecryptableReason = "the record cannot be decrypted: it was changed, or its key is missing; restore the record or the key from a backup"
 
-// ErrUnopened means that the sealed part of a record does not open: the record was changed, or its
+// ErrUndecryptable means that the sealed part of a record cannot be decrypted: the record was changed, or its
 // key is missing.
-var ErrUnopened = errors.New(UnopenedReason)
+var ErrUndecryptable = errors.New(UndecryptableReason)
 
 // Kind determines how a caller reacts to an error. Each HTTP interface has a table of the responses to
 // the kinds.

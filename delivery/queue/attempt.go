@@ -27,8 +27,8 @@ func (q *Queue) attempt(item *item) {
 	}
 	d := &item.delivery
 	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.EndpointName()}
-	if d.Unopened {
-		o.State, o.Reason = outbox.Dead, outbox.UnopenedReason
+	if d.Undecryptable {
+		o.State, o.Reason = outbox.Dead, outbox.UndecryptableReason
 		o.Attempt = outbox.Attempt{At: q.deps.Now(), Reason: o.Reason}
 		q.count(o)
 		q.deps.Logger.Error("delivery dead: cannot decrypt its record", "account", d.Account, "delivery_id", d.ID, "kind", string(d.Kind), "reason", o.Reason)

@@ -20,14 +20,14 @@ import (
 )
 
 type accountJSON struct {
-	ID          relay.AccountID `json:"id"`
-	Name        string          `json:"name"`
-	Permissions []string        `json:"permissions"`
-	CallbackURL string          `json:"callback_url"` // "" for none
-	Signed      bool            `json:"signed"`       // the account has a webhook secret
-	Credit      int64           `json:"credit"`
-	Document    *string         `json:"document"` // the inventory document that declares the account; null for none
-	Unopened    bool            `json:"unopened,omitempty"`
+	ID            relay.AccountID `json:"id"`
+	Name          string          `json:"name"`
+	Permissions   []string        `json:"permissions"`
+	CallbackURL   string          `json:"callback_url"` // "" for none
+	Signed        bool            `json:"signed"`       // the account has a webhook secret
+	Credit        int64           `json:"credit"`
+	Document      *string         `json:"document"` // the inventory document that declares the account; null for none
+	Undecryptable bool            `json:"unopened,omitempty"`
 }
 
 // accountsOf returns accounts for an answer, with masked URLs if the caller may not read texts of
@@ -45,7 +45,7 @@ func (s *Surface) accountsOf(c *fiber.Ctx, accounts ...account.Account) ([]accou
 	return httpd.Each(accounts, func(a account.Account) accountJSON {
 		view := accountJSON{
 			ID: a.ID, Name: a.Name, Permissions: append([]string{}, a.Permissions...), CallbackURL: outbox.MaskTarget(a.CallbackURL),
-			Signed: len(a.WebhookSecrets) > 0, Credit: balances[a.ID], Unopened: a.Unopened,
+			Signed: len(a.WebhookSecrets) > 0, Credit: balances[a.ID], Undecryptable: a.Undecryptable,
 			Document: httpd.OrNull(owners.Of(inventory.Account{ID: int64(a.ID), Name: a.Name})),
 		}
 		if hidesTexts(c) {

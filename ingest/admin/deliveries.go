@@ -31,9 +31,9 @@ type deliveryJSON struct {
 	// Hidden means that the path of the target and the answers are omitted because the caller
 	// may not read texts of messages.
 	Hidden bool `json:"hidden,omitempty"`
-	// Unopened means that the record cannot be decrypted (see relay.ErrUnopened). Its encrypted
+	// Undecryptable means that the record cannot be decrypted (see relay.ErrUndecryptable). Its encrypted
 	// fields are omitted.
-	Unopened bool `json:"unopened,omitempty"`
+	Undecryptable bool `json:"unopened,omitempty"`
 }
 
 type attemptJSON struct {
@@ -49,7 +49,7 @@ func deliveryOf(d outbox.Delivery) deliveryJSON {
 	view := deliveryJSON{
 		ID: d.ID, Account: d.Account, Kind: d.Kind, Relay: d.Relay, MessageID: d.MessageID, Originator: d.Originator, Destination: d.Destination,
 		Target: outbox.MaskTarget(d.Target()), State: d.State, Reason: d.Reason, CreatedAt: formatTime(d.CreatedAt),
-		Unopened: d.Unopened, NextAttemptAt: formatTimeOrNil(d.NextAttemptAt),
+		Undecryptable: d.Undecryptable, NextAttemptAt: formatTimeOrNil(d.NextAttemptAt),
 		Attempts: httpd.Each(d.Attempts, func(a outbox.Attempt) attemptJSON {
 			milliseconds := float64(a.Duration.Microseconds()) / 1000
 			return attemptJSON{formatTime(a.At), milliseconds, a.Status, a.Error, a.Reason, a.Response}

@@ -46,9 +46,9 @@ type messageJSON struct {
 	Event *eventJSON `json:"event,omitempty"`
 	// Hidden means that texts are omitted because the caller may not read them.
 	Hidden bool `json:"hidden,omitempty"`
-	// Unopened means that the record cannot be decrypted (see relay.ErrUnopened). Its encrypted
+	// Undecryptable means that the record cannot be decrypted (see relay.ErrUndecryptable). Its encrypted
 	// fields are omitted.
-	Unopened bool `json:"unopened,omitempty"`
+	Undecryptable bool `json:"unopened,omitempty"`
 }
 
 type partJSON struct {
@@ -69,7 +69,7 @@ type partJSON struct {
 func (s *Surface) messageOf(m *message.Message) messageJSON {
 	view := messageJSON{
 		Direction: sent, ID: m.ID, Account: m.Account, Originator: m.Originator, Destination: m.Destination, Coding: m.Coding,
-		Unopened: m.Unopened, Flash: m.Flash, Replace: m.Replace, ReportTo: outbox.MaskTarget(m.Report.URL), Origin: m.Origin, IP: m.IP,
+		Undecryptable: m.Undecryptable, Flash: m.Flash, Replace: m.Replace, ReportTo: outbox.MaskTarget(m.Report.URL), Origin: m.Origin, IP: m.IP,
 		ReceivedAt: formatTime(m.ReceivedAt), ScheduledFor: formatTime(m.ScheduledFor), Parts: make([]partJSON, len(m.Parts)),
 	}
 	view.Code, _ = m.Code()

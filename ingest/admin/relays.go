@@ -30,9 +30,9 @@ type relayJSON struct {
 	UpdatedAt   *string         `json:"updated_at"`
 	// Hidden means that paths of URLs are omitted because the caller may not read them.
 	Hidden bool `json:"hidden,omitempty"`
-	// Unopened means that the record cannot be decrypted (see relay.ErrUnopened). Its encrypted
+	// Undecryptable means that the record cannot be decrypted (see relay.ErrUndecryptable). Its encrypted
 	// fields are omitted.
-	Unopened bool `json:"unopened,omitempty"`
+	Undecryptable bool `json:"unopened,omitempty"`
 }
 
 // relayDetailJSON is a relay with the actions that the account may set.
@@ -53,7 +53,7 @@ type actionJSON struct {
 func relayOf(c *fiber.Ctx, r inbound.Relay, accountName string) relayJSON {
 	view := relayJSON{
 		Account: r.Account, AccountName: accountName, Kind: r.Kind, ID: r.ID, Number: r.Number, Action: r.Action.Name,
-		Parameters: append([]string{}, r.Action.Parameters...), Filter: r.Filter, ICCID: r.ICCID, Pace: r.Pace, Unopened: r.Unopened, UpdatedAt: formatTimeOrNil(r.UpdatedAt),
+		Parameters: append([]string{}, r.Action.Parameters...), Filter: r.Filter, ICCID: r.ICCID, Pace: r.Pace, Undecryptable: r.Undecryptable, UpdatedAt: formatTimeOrNil(r.UpdatedAt),
 	}
 	if hidesTexts(c) {
 		view.Hidden = true

@@ -20,9 +20,9 @@ type ruleJSON struct {
 	Failures  rule.FailuresText `json:"failures"`
 	CreatedAt string            `json:"created_at"`
 	UpdatedAt string            `json:"updated_at"`
-	// Unopened means that the record cannot be decrypted (see relay.ErrUnopened). Its encrypted
+	// Undecryptable means that the record cannot be decrypted (see relay.ErrUndecryptable). Its encrypted
 	// fields are omitted.
-	Unopened bool `json:"unopened,omitempty"`
+	Undecryptable bool `json:"unopened,omitempty"`
 }
 
 type alarmJSON struct {
@@ -81,7 +81,7 @@ func (s *Surface) listRules(c *fiber.Ctx, sel *selection) error {
 	views := httpd.Each(found, func(findOwned rule.Owned[rule.Rule]) ruleJSON {
 		r := findOwned.Of
 		return ruleJSON{
-			rule.DocumentOf(r), findOwned.Account, rule.FailuresTextOf(r.Failures, time.RFC3339Nano), formatTime(r.CreatedAt), formatTime(r.UpdatedAt), r.Unopened,
+			rule.DocumentOf(r), findOwned.Account, rule.FailuresTextOf(r.Failures, time.RFC3339Nano), formatTime(r.CreatedAt), formatTime(r.UpdatedAt), r.Undecryptable,
 		}
 	})
 	return sendPage(c, views, nextCursor)

@@ -35,8 +35,8 @@ type Account struct {
 	// several during a rotation, newest first.
 	WebhookSecrets []string `json:"webhook_secrets,omitempty"`
 	CallbackURL    string   `json:"callback_url,omitempty"`
-	// Unopened is set if the record cannot be decrypted. Then only ID and Name are set.
-	Unopened bool `json:"-"`
+	// Undecryptable is set if the record cannot be decrypted. Then only ID and Name are set.
+	Undecryptable bool `json:"-"`
 }
 
 // May reports whether the account has a permission, for example mvno.
@@ -52,8 +52,8 @@ type Token struct {
 	// Secret verifies the signatures of senders that sign their requests instead of sending
 	// the token.
 	Secret string `json:"secret,omitempty"`
-	// Unopened is set if the secret cannot be decrypted. Then Secret is empty.
-	Unopened bool `json:"-"`
+	// Undecryptable is set if the secret cannot be decrypted. Then Secret is empty.
+	Undecryptable bool `json:"-"`
 	// Source names the token in the URL path of senders that sign.
 	Source string `json:"source,omitempty"`
 	// CreatedAt is the time at which the admin API created the token; zero if an inventory declares

@@ -32,7 +32,7 @@ func (l loadingSealer) Open(sealed []byte, owner string) ([]byte, error) {
 	return l.Sealer.Open(sealed, owner)
 }
 
-// keysAreLoaded reads a record before the keys are loaded and a record that does not open.
+// keysAreLoaded reads a record before the keys are loaded and a record that cannot be decrypted.
 func keysAreLoaded(t *testing.T, s *Store) {
 	s.db.SetSealer(dbtest.Sealer{})
 	_, err := s.PutAccount(t.Context(), Account{ID: 7, Name: "acme"})
@@ -43,14 +43,14 @@ func keysAreLoaded(t *testing.T, s *Store) {
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the numbers of accounts and of key loads", []int{len(accounts), loads}, []int{1, 1})
 	relaytest.NoError(t, s.db.Run(t.Context(), "account", "INSERT INTO account (id, name, doc) SELECT 8, 'other', doc FROM account"))
-	if _, err := s.Account(t.Context(), 8); !errors.Is(err, relay.ErrUnopened) {
-		t.Errorf("Account that does not open: error %v, want %v", err, relay.ErrUnopened)
+	if _, err := s.Account(t.Context(), 8); !errors.Is(err, relay.ErrUndecryptable) {
+		t.Errorf("Account that cannot be decrypted: error %v, want %v", err, relay.ErrUndecryptable)
 	}
 	relaytest.Equal(t, "the number of key loads", loads, 2)
 }
 
-// otherRecordsOpen changes one record of each kind: lists contain the other records.
-func otherRecordsOpen(t *testing.T, s *Store) {
+// otherRecordsAreListed changes one record of each kind: lists contain the other records.
+func otherRecordsAreListed(t *testing.T, s *Store) {
 	ctx := t.Context()
 	s.db.SetSealer(dbtest.Sealer{})
 	for id := range relay.AccountID(2) {
@@ -64,15 +64,15 @@ func otherRecordsOpen(t *testing.T, s *Store) {
 	}
 	accounts, err := s.Accounts(ctx)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the accounts", accounts, []Account{{ID: 1, Name: "acme", Unopened: true}, {ID: 2, Name: "globex", CallbackURL: "https://example.com/"}})
+	relaytest.Equal(t, "the accounts", accounts, []Account{{ID: 1, Name: "acme", Undecryptable: true}, {ID: 2, Name: "globex", CallbackURL: "https://example.com/"}})
 	a, err := s.AccountByName(ctx, "acme")
-	relaytest.Equal(t, "id and error of the account that does not open", []any{a.ID, errors.Is(err, relay.ErrUnopened)}, []any{relay.AccountID(1), true})
+	relaytest.Equal(t, "id and error of the account that cannot be decrypted", []any{a.ID, errors.Is(err, relay.ErrUndecryptable)}, []any{relay.AccountID(1), true})
 	tokens, err := s.Tokens(ctx)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the secrets of the tokens", []any{tokens[0].Secret, tokens[0].Unopened, tokens[1].Secret, tokens[1].Unopened}, []any{"", true, "two", false})
+	relaytest.Equal(t, "the secrets of the tokens", []any{tokens[0].Secret, tokens[0].Undecryptable, tokens[1].Secret, tokens[1].Undecryptable}, []any{"", true, "two", false})
 	_, err = s.TokenBySource(ctx, "a")
-	if !errors.Is(err, relay.ErrUnopened) {
-		t.Errorf("TokenBySource of a token that does not open: error %v, want %v", err, relay.ErrUnopened)
+	if !errors.Is(err, relay.ErrUndecryptable) {
+		t.Errorf("TokenBySource of a token that cannot be decrypted: error %v, want %v", err, relay.ErrUndecryptable)
 	}
 
 	// Gateways cache the other token.

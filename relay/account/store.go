@@ -23,7 +23,7 @@ func NewStore(database *db.DB) *Store {
 }
 
 // Account loads an account. It returns relay.KindNotFound if there is none. If the record
-// cannot be decrypted, it returns the id and the name with relay.ErrUnopened.
+// cannot be decrypted, it returns the id and the name with relay.ErrUndecryptable.
 func (s *Store) Account(ctx context.Context, id relay.AccountID) (Account, error) {
 	const query = `
 		SELECT id, doc, name
@@ -43,8 +43,8 @@ func (s *Store) AccountByName(ctx context.Context, name string) (Account, error)
 
 func (s *Store) account(ctx context.Context, label, query string, key any) (Account, error) {
 	a, err := db.One(ctx, s.db, label, query, accountFields, key)
-	if err == nil && a.Unopened {
-		err = fmt.Errorf("%s: %w", label, relay.ErrUnopened)
+	if err == nil && a.Undecryptable {
+		err = fmt.Errorf("%s: %w", label, relay.ErrUndecryptable)
 	}
 	return a, err
 }
@@ -60,7 +60,7 @@ func (s *Store) Accounts(ctx context.Context) ([]Account, error) {
 
 // accountFields returns pointers for the columns id, doc and name.
 func accountFields(a *Account) []any {
-	return []any{&a.ID, db.SealedOr(&a.Unopened, db.JSON(a), "account", &a.ID), &a.Name}
+	return []any{&a.ID, db.SealedOr(&a.Undecryptable, db.JSON(a), "account", &a.ID), &a.Name}
 }
 
 // lockedFields returns pointers for the columns id and doc. A document that cannot be

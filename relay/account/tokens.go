@@ -21,7 +21,7 @@ const saveTokens = `
 	SET source = excluded.source, doc = excluded.doc, secret = excluded.secret`
 
 // Token loads a token by its hash. It returns relay.KindNotFound if there is none, and
-// relay.ErrUnopened if its secret cannot be decrypted.
+// relay.ErrUndecryptable if its secret cannot be decrypted.
 func (s *Store) Token(ctx context.Context, hash string) (Token, error) {
 	const query = `
 		SELECT doc, secret
@@ -42,8 +42,8 @@ func (s *Store) TokenBySource(ctx context.Context, source string) (Token, error)
 
 func (s *Store) token(ctx context.Context, label, query, key string) (Token, error) {
 	t, err := db.One(ctx, s.db, label, query, tokenFields, key)
-	if err == nil && t.Unopened {
-		return Token{}, fmt.Errorf("%s: %w", label, relay.ErrUnopened)
+	if err == nil && t.Undecryptable {
+		return Token{}, fmt.Errorf("%s: %w", label, relay.ErrUndecryptable)
 	}
 	return t, err
 }
@@ -64,7 +64,7 @@ func tokenFields(t *Token) []any {
 }
 
 func sealedSecret(t *Token) any {
-	return db.SealedOr(&t.Unopened, &t.Secret, "token", &t.Account)
+	return db.SealedOr(&t.Undecryptable, &t.Secret, "token", &t.Account)
 }
 
 // PutTokens saves tokens. A saved token takes over its source from another token.
@@ -179,7 +179,7 @@ func (s *Store) Changes(ctx context.Context, changed func([]Token)) {
 		if relay.KindOf(err) == relay.KindUnavailable {
 			return false
 		}
-		changed(slices.DeleteFunc(tokens, func(t Token) bool { return t.Unopened }))
+		changed(slices.DeleteFunc(tokens, func(t Token) bool { return t.Undecryptable }))
 		return true
 	}
 	for seen := int64(-1); ; {

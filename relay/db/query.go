@@ -41,7 +41,7 @@ func List[T any](ctx context.Context, c Conn, label, query string, fields func(v
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	rows, err := list(ctx, c, label, query, fields, args, false)
-	if errors.Is(err, relay.ErrUnopened) { // another gateway may have added a key
+	if errors.Is(err, relay.ErrUndecryptable) { // another gateway may have added a key
 		if err := c.sealer().Load(ctx); err != nil {
 			return nil, err
 		}

@@ -22,7 +22,7 @@ type Sealer interface {
 	Open(sealed []byte, owner string) ([]byte, error)
 	// Load reads the keys of Open from the database.
 	Load(ctx context.Context) error
-	// Verify returns relay.KindUnavailable if the keys of this database do not open a result
+	// Verify returns relay.KindUnavailable if the keys of this database cannot decrypt a result
 	// of Seal: the database may have been replaced after Seal loaded its keys. Verify runs in
 	// the transaction that saves the result.
 	Verify(ctx context.Context, tx *Tx, sealed []byte, owner string) error
@@ -44,10 +44,10 @@ func Sealed(column any, table string, owner any) sql.Scanner {
 	return &sealedColumn{plain: column, table: table, owner: owner}
 }
 
-// SealedOr returns a Sealed column for lists. A value that does not open is not an error: it sets
-// unopened and leaves the column unchanged. Such a record must not be saved without the value.
-func SealedOr(unopened *bool, column any, table string, owner any) sql.Scanner {
-	return &sealedColumn{plain: column, table: table, owner: owner, unopened: unopened}
+// SealedOr returns a Sealed column for lists. A value that cannot be decrypted is not an error: it sets
+// undecryptable and leaves the column unchanged. Such a record must not be saved without the value.
+func SealedOr(undecryptable *bool, column any, table string, owner any) sql.Scanner {
+	return &sealedColumn{plain: column, table: table, owner: owner, undecryptable: undecryptable}
 }
 
 // SealedDoc reads two columns: the owner of a row, and its document, a Sealed column.
@@ -69,7 +69,7 @@ type sealedColumn struct {
 	table string
 	owner any
 
-	unopened *bool // set by SealedOr
+	undecryptable *bool // set by SealedOr
 	// List sets these before it reads the column.
 	sealer Sealer
 	final  bool // the keys were just loaded from the database
@@ -149,8 +149,8 @@ func (s *sealedColumn) Scan(column any) error {
 		return err
 	}
 	plain, err := s.open(stored)
-	if err != nil && s.unopened != nil && s.final {
-		*s.unopened = true
+	if err != nil && s.undecryptable != nil && s.final {
+		*s.undecryptable = true
 		return nil
 	}
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *sealedColumn) Scan(column any) error {
 	return nil
 }
 
-// open returns the value of a column, or relay.ErrUnopened if it does not open.
+// open returns the value of a column, or relay.ErrUndecryptable if it cannot be decrypted.
 func (s *sealedColumn) open(stored []byte) ([]byte, error) {
 	encoded, sealed := strings.CutPrefix(string(stored), sealedPrefix)
 	if !sealed || s.sealer == nil {
@@ -179,7 +179,7 @@ func (s *sealedColumn) open(stored []byte) ([]byte, error) {
 		b, err = s.sealer.Open(b, s.ownerName())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", relay.ErrUnopened, err)
+		return nil, fmt.Errorf("%w: %w", relay.ErrUndecryptable, err)
 	}
 	return b, nil
 }

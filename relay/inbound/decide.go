@@ -100,8 +100,8 @@ type Route struct {
 // the reason.
 func Compile(r Relay) *Route {
 	route := &Route{Relay: r}
-	if r.Unopened {
-		route.broken = fmt.Errorf("%s cannot be performed: %w, then replay the message", r, relay.ErrUnopened)
+	if r.Undecryptable {
+		route.broken = fmt.Errorf("%s cannot be performed: %w, then replay the message", r, relay.ErrUndecryptable)
 		return route
 	}
 	if r.Filter != "" {

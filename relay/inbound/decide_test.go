@@ -179,14 +179,14 @@ func TestStatusOf(t *testing.T) {
 	}
 }
 
-// A shorter prefix must not take the messages of a relay that does not open.
-func TestARelayThatDoesNotOpenQuarantinesItsMessages(t *testing.T) {
-	unopened := Relay{ID: "v", Kind: VirtualNumber, Number: "447860000001", Unopened: true}
+// A shorter prefix must not take the messages of a relay that cannot be decrypted.
+func TestAnUndecryptableRelayQuarantinesItsMessages(t *testing.T) {
+	undecryptable := Relay{ID: "v", Kind: VirtualNumber, Number: "447860000001", Undecryptable: true}
 	m := sample()
-	m.To = unopened.Number
-	d := Decide(m, []*Route{Compile(unopened), Compile(geo("g", "44", BlackHole))}, Settings{})
+	m.To = undecryptable.Number
+	d := Decide(m, []*Route{Compile(undecryptable), Compile(geo("g", "44", BlackHole))}, Settings{})
 	relaytest.Equal(t, "the state", d.State, event.Quarantined)
-	if want := "vmn relay v cannot be performed: " + relay.ErrUnopened.Error() + ", then replay the message"; d.Reason != want {
+	if want := "vmn relay v cannot be performed: " + relay.ErrUndecryptable.Error() + ", then replay the message"; d.Reason != want {
 		t.Errorf("reason = %q, want %q", d.Reason, want)
 	}
 }

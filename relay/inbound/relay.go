@@ -30,9 +30,9 @@ type Relay struct {
 	// ChangedAt is the time at which RelayService last changed the action or the filter; zero
 	// if it has not since an inventory set them.
 	ChangedAt time.Time `json:"changed_at,omitzero"`
-	// Unopened means that the record does not open: only the account, the kind, the id and
+	// Undecryptable means that the record cannot be decrypted: only the account, the kind, the id and
 	// the number are known.
-	Unopened bool `json:"-"`
+	Undecryptable bool `json:"-"`
 }
 
 // String returns the kind and the id: "vmn relay v1".

@@ -38,33 +38,33 @@ func relayCases() cases {
 		"are scanned by account, kind and id":            relaysAreScanned,
 		"are changed concurrently without a lost change": relaysAreChanged,
 		"keep their account, id and number in a change":  keysStayInAChange,
-		"that do not open are listed as unopened":        unopenedRelaysAreListed,
+		"that cannot be decrypted are listed":            undecryptableRelaysAreListed,
 		"of two gateways compete for a number":           relaysCompete,
 	}
 }
 
-func unopenedRelaysAreListed(t *testing.T, s *rig) {
+func undecryptableRelaysAreListed(t *testing.T, s *rig) {
 	s.db.SetSealer(dbtest.Sealer{})
 	t.Cleanup(func() { s.db.SetSealer(nil) })
-	unopened, opened := relayOf(1, Geographic, "g1", "4478"), relayOf(1, Geographic, "g2", "44")
-	putAll(t, s, unopened, opened)
+	undecryptable, readable := relayOf(1, Geographic, "g1", "4478"), relayOf(1, Geographic, "g2", "44")
+	putAll(t, s, undecryptable, readable)
 	restore := dbtest.Tamper(t, s.db, "relay", "doc", "id = 'g1'")
-	want := Relay{Account: 1, Kind: Geographic, ID: "g1", Number: "4478", Unopened: true}
+	want := Relay{Account: 1, Kind: Geographic, ID: "g1", Number: "4478", Undecryptable: true}
 	list, err := s.List(t.Context(), 1, Geographic)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "relays of the account", list, []Relay{opened, want})
+	relaytest.Equal(t, "relays of the account", list, []Relay{readable, want})
 	scanned, err := s.Scan(t.Context(), 0, Ref{}, 9)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "relays of all accounts", scanned, []Relay{want, opened})
+	relaytest.Equal(t, "relays of all accounts", scanned, []Relay{want, readable})
 	found, err := s.Candidates(t.Context(), []string{"44781", "441"})
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "relays of two numbers", found, [][]Relay{{opened, want}, {opened}})
+	relaytest.Equal(t, "relays of two numbers", found, [][]Relay{{readable, want}, {readable}})
 	_, err = s.Change(t.Context(), 1, Geographic, "g1", func(r *Relay) error { r.ICCID = "1"; return nil })
-	if !errors.Is(err, relay.ErrUnopened) {
-		t.Errorf("error of Change = %v, want %v", err, relay.ErrUnopened)
+	if !errors.Is(err, relay.ErrUndecryptable) {
+		t.Errorf("error of Change = %v, want %v", err, relay.ErrUndecryptable)
 	}
 	restore()
-	relaytest.Equal(t, "the relay once it opens", relaytest.Must(s.Get(t.Context(), 1, Geographic, "g1"))(t), unopened)
+	relaytest.Equal(t, "the relay once it can be decrypted", relaytest.Must(s.Get(t.Context(), 1, Geographic, "g1"))(t), undecryptable)
 }
 
 func relaysAreRead(t *testing.T, s *rig) {

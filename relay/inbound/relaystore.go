@@ -18,7 +18,7 @@ func relayFields(r *Relay) []any { return db.SealedDoc(r, "relay") }
 const selectRelays = "SELECT account, doc, kind, id, number FROM relay"
 
 func listedFields(r *Relay) []any {
-	return []any{&r.Account, db.SealedOr(&r.Unopened, db.JSON(r), "relay", &r.Account), &r.Kind, &r.ID, &r.Number}
+	return []any{&r.Account, db.SealedOr(&r.Undecryptable, db.JSON(r), "relay", &r.Account), &r.Kind, &r.ID, &r.Number}
 }
 
 const selectRelay = `

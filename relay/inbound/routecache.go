@@ -65,13 +65,13 @@ func (c *routeCache) lookup(version int64, numbers []string) (known map[string][
 }
 
 // add compiles relays and adds their routes to known. It caches them unless the version has
-// changed in the meantime, or a relay does not open, which may change without a new version.
+// changed in the meantime, or a relay cannot be decrypted, which may change without a new version.
 func (c *routeCache) add(version int64, numbers []string, found [][]Relay, known map[string][]*Route) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	unchanged := c.version == version
 	for i, n := range numbers {
-		current := unchanged && !slices.ContainsFunc(found[i], func(r Relay) bool { return r.Unopened })
+		current := unchanged && !slices.ContainsFunc(found[i], func(r Relay) bool { return r.Undecryptable })
 		routes := make([]*Route, len(found[i]))
 		for j, r := range found[i] {
 			route, ok := c.compiled[r.Ref()]

@@ -104,7 +104,7 @@ func (a *apply) saveChunk(ctx context.Context, accounts []document.Account) ([]*
 		}
 		accountApplies[i] = apply
 		if err = ignoreMissing(err); err != nil {
-			if err := apply.noteUnopened("account "+want.Name, err); err != nil {
+			if err := apply.noteUndecryptable("account "+want.Name, err); err != nil {
 				return nil, err
 			}
 			continue
@@ -284,7 +284,7 @@ func (a *accountApply) noteTokens(ctx context.Context) error {
 		}
 		if have == nil {
 			stored, err := a.Accounts.Token(ctx, t.Hash)
-			if err := ignoreMissing(err); err != nil && !errors.Is(err, relay.ErrUnopened) {
+			if err := ignoreMissing(err); err != nil && !errors.Is(err, relay.ErrUndecryptable) {
 				return err
 			}
 			if err == nil && stored.Account == a.id {

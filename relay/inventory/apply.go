@@ -99,13 +99,13 @@ func (r *result) noteChange(label string, exists, same bool) {
 	}
 }
 
-// noteUnopened notes a record that is kept because it cannot be opened. It returns other errors
+// noteUndecryptable notes a record that is kept because it cannot be decrypted. It returns other errors
 // unchanged.
-func (r *result) noteUnopened(label string, err error) error {
-	if !errors.Is(err, relay.ErrUnopened) {
+func (r *result) noteUndecryptable(label string, err error) error {
+	if !errors.Is(err, relay.ErrUndecryptable) {
 		return err
 	}
-	r.done.Kept = append(r.done.Kept, label+": kept as it is; "+relay.ErrUnopened.Error())
+	r.done.Kept = append(r.done.Kept, label+": kept as it is; "+relay.ErrUndecryptable.Error())
 	return nil
 }
 

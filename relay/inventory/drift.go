@@ -219,7 +219,7 @@ func (a *accountApply) rule(ctx context.Context, want document.Rule) error {
 	if err == nil {
 		stored = &r
 	} else if relay.KindOf(err) != relay.KindNotFound {
-		return a.noteUnopened(a.path+"rules."+want.ID, err)
+		return a.noteUndecryptable(a.path+"rules."+want.ID, err)
 	}
 	if keep(stored) {
 		return a.noteRuleDrift(ctx, stored, target)
@@ -268,7 +268,7 @@ func (a *accountApply) relay(ctx context.Context, want inbound.Relay) error {
 	stored, err := a.Relays.Get(ctx, want.Account, want.Kind, want.ID)
 	a.didRead("relay " + want.ID)
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
-		return a.noteUnopened(a.path+"relays."+want.ID, err)
+		return a.noteUndecryptable(a.path+"relays."+want.ID, err)
 	}
 	exists := err == nil
 	if exists && !a.resets("relays") {

@@ -135,7 +135,7 @@ func (p presenter) settings(ctx context.Context, rec account.Account, a *documen
 	}
 	stored, err := p.Tokens(ctx, rec.ID)
 	for _, t := range stored {
-		if t.Document != "" || t.Unopened {
+		if t.Document != "" || t.Undecryptable {
 			continue
 		}
 		token := document.Token{Token: document.SealedHash(t.Hash), Source: t.Source, Secret: t.Secret}
@@ -157,8 +157,8 @@ func (p presenter) relays(ctx context.Context, a *document.Account) error {
 		}
 		for _, r := range stored {
 			switch {
-			case r.Unopened:
-				return fmt.Errorf("relay %s: %w", r.ID, relay.ErrUnopened)
+			case r.Undecryptable:
+				return fmt.Errorf("relay %s: %w", r.ID, relay.ErrUndecryptable)
 			case kind == inbound.Geographic && p.shows("geo relay", r.ID):
 				a.Relays.Geo = append(a.Relays.Geo, document.GeoRelay{
 					ID: r.ID, Prefix: r.Number, ICCID: r.ICCID, Filter: r.Filter, Pace: document.Pace(r.Pace),
@@ -226,8 +226,8 @@ func (p presenter) rules(ctx context.Context, a *document.Account) error {
 		if !p.shows("rule", r.ID) {
 			continue
 		}
-		if r.Unopened {
-			return fmt.Errorf("rule %s: %w", r.ID, relay.ErrUnopened)
+		if r.Undecryptable {
+			return fmt.Errorf("rule %s: %w", r.ID, relay.ErrUndecryptable)
 		}
 		d, err := declaredRule(r)
 		if err != nil {

@@ -21,7 +21,7 @@ type SIMRow struct {
 	ICCID, IMSI, MSISDN string
 	Document, Account   string // names
 	Declared            string // the declaration as JSON
-	Unopened            bool   // Declared cannot be opened and is empty
+	Undecryptable       bool   // Declared cannot be decrypted and is empty
 }
 
 // SIMSelection selects the SIMs that have one of the values, or all SIMs.
@@ -112,7 +112,7 @@ const selectSIMs = `
 
 // simFields returns pointers for the columns of selectSIMs.
 func simFields(r *SIMRow) []any {
-	return []any{&r.ICCID, &r.IMSI, &r.MSISDN, &r.Document, &r.Account, db.SealedOr(&r.Unopened, &r.Declared, "declared_sim", &r.Account)}
+	return []any{&r.ICCID, &r.IMSI, &r.MSISDN, &r.Document, &r.Account, db.SealedOr(&r.Undecryptable, &r.Declared, "declared_sim", &r.Account)}
 }
 
 // SIMs returns the selected SIMs by ICCID and account.

@@ -15,11 +15,11 @@ import (
 
 func TestStore(t *testing.T) {
 	dbtest.Each(t, NewStore, map[string]func(*testing.T, *Store){
-		"an inventory replaces its base":                inventoryIsSaved,
-		"SIMs are found by their values":                simsAreDeclared,
-		"secrets are sealed":                            secretsAreSealed,
-		"a SIM that does not open does not fail a list": otherSIMsOpen,
-		"one of many concurrent inventories is saved":   func(t *testing.T, s *Store) { putAtOnce(t, s, s) },
+		"an inventory replaces its base":                      inventoryIsSaved,
+		"SIMs are found by their values":                      simsAreDeclared,
+		"secrets are sealed":                                  secretsAreSealed,
+		"a SIM that cannot be decrypted does not fail a list": otherSIMsAreListed,
+		"one of many concurrent inventories is saved":         func(t *testing.T, s *Store) { putAtOnce(t, s, s) },
 	})
 }
 
@@ -68,12 +68,12 @@ func secretsAreSealed(t *testing.T, s *Store) {
 	}
 }
 
-func otherSIMsOpen(t *testing.T, s *Store) {
+func otherSIMsAreListed(t *testing.T, s *Store) {
 	s.db.SetSealer(dbtest.Sealer{})
 	relaytest.NoError(t, s.Put(t.Context(), nil, []byte("{}"), SIMChanges{Put: []SIMRow{{ICCID: "1", Declared: `{}`}, {ICCID: "2", Declared: `{}`}}}))
 	dbtest.Tamper(t, s.db, "declared_sim", "doc", "iccid = '1'")
 	sims := relaytest.Must(s.SIMs(t.Context(), SIMSelection{All: true}))(t)
-	relaytest.Equal(t, "the SIMs", sims, []SIMRow{{ICCID: "1", Unopened: true}, {ICCID: "2", Declared: `{}`}})
+	relaytest.Equal(t, "the SIMs", sims, []SIMRow{{ICCID: "1", Undecryptable: true}, {ICCID: "2", Declared: `{}`}})
 }
 
 func inventoryIsSaved(t *testing.T, s *Store) {

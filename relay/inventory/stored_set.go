@@ -44,8 +44,8 @@ func (s *Service) loadSIMs(ctx context.Context, stored *storedSet, selection SIM
 	if err != nil {
 		return err
 	}
-	// A SIM that cannot be opened is kept until it is declared again.
-	rows = slices.DeleteFunc(rows, func(row SIMRow) bool { return row.Unopened })
+	// A SIM that cannot be decrypted is kept until it is declared again.
+	rows = slices.DeleteFunc(rows, func(row SIMRow) bool { return row.Undecryptable })
 	stored.sims = make(map[simKey]SIMRow, len(rows))
 	sims := make([]document.DeclaredSIM, len(rows))
 	for i, row := range rows {

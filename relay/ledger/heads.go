@@ -101,7 +101,7 @@ func (s *Service) openHead(ctx context.Context, p Place, log Log, lastHead strin
 	}
 	key, err := s.existingKey(ctx, p)
 	if corrupt(err) {
-		return head, "the key that signs its heads does not open: " + err.Error(), nil
+		return head, "the key that signs its heads cannot be decrypted: " + err.Error(), nil
 	}
 	if err != nil {
 		return head, "", err

@@ -33,7 +33,7 @@ func TestCheckReportsTamperedHeads(t *testing.T) {
 		{"smaller count of sealed entries", "UPDATE ledger_log SET sealed = 3", "its log has 10 entries, 3 of them sealed, and its signed head has 10"},
 		{"smaller count of entries", "UPDATE ledger_log SET entries = 3", "its log has 3 entries, 10 of them sealed, and its signed head has 10"},
 		{"missing signing key", "DELETE FROM ledger_sealed WHERE name = 'signer plain'", "the key that signs its heads is missing"},
-		{"signing key of another ledger", "UPDATE ledger_sealed SET sealed = (SELECT sealed FROM ledger_sealed WHERE name = 'signer locked') WHERE name = 'signer plain'", "the key that signs its heads does not open"},
+		{"signing key of another ledger", "UPDATE ledger_sealed SET sealed = (SELECT sealed FROM ledger_sealed WHERE name = 'signer locked') WHERE name = 'signer plain'", "the key that signs its heads cannot be decrypted"},
 		{"changed ledger hash", "UPDATE ledger_log SET hash = 'aa'", "its hash was changed"},
 		{"missing log", "DELETE FROM ledger_log WHERE ledger = 'plain'", "its log is gone"},
 	} {
@@ -85,8 +85,8 @@ func TestAJobOfAnotherKindIsRefused(t *testing.T) {
 	j, err := st.db.Jobs.Get(t.Context(), 1, id)
 	relaytest.NoError(t, err)
 	j.Kind = ledger.KindAnnotate
-	if _, err := st.s.Runners()[j.Kind](t.Context(), j); err == nil || !strings.Contains(err.Error(), "does not open") {
-		t.Errorf("run: error %v, want \"does not open\"", err)
+	if _, err := st.s.Runners()[j.Kind](t.Context(), j); err == nil || !strings.Contains(err.Error(), "cannot be decrypted") {
+		t.Errorf("run: error %v, want \"cannot be decrypted\"", err)
 	}
 	relaytest.Equal(t, "the size of the tree", st.history(ledger.Credential{Token: d.Text}).Head.Size, 2)
 }

@@ -217,7 +217,7 @@ func (s *Service) authenticator(ctx context.Context, p Place) (Authenticator, er
 	case relay.KindOf(err) == relay.KindNotFound:
 		return Authenticator{}, s.alarm(p, "the key that signs its heads is missing")
 	case corrupt(err):
-		return Authenticator{}, s.alarm(p, "the key that signs its heads does not open: %s", err)
+		return Authenticator{}, s.alarm(p, "the key that signs its heads cannot be decrypted: %s", err)
 	case err != nil:
 		return Authenticator{}, err
 	}

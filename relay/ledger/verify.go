@@ -54,7 +54,7 @@ func (s *Service) Verify(ctx context.Context, acct relay.AccountID, ledgerID str
 	r.Key, err = s.existingKey(ctx, p)
 	switch {
 	case corrupt(err):
-		r.fault(-1, "the key that signs the heads does not open: "+err.Error())
+		r.fault(-1, "the key that signs the heads cannot be decrypted: "+err.Error())
 	case err != nil:
 		return r, err
 	default:

@@ -18,7 +18,7 @@
 //	                     │   └─────retry──────┘ │ └───▶ rejected
 //	                     └───Resend─── unknown ◀┘
 //
-// A pending part without a carrier is rejected; one whose record does not open, or that was due
+// A pending part without a carrier is rejected; one whose record cannot be decrypted, or that was due
 // when the database was restored, is unknown. A receipt may arrive at any time. The states
 // without a following one are final.
 //

@@ -37,8 +37,8 @@ type dueCount struct {
 // not on the number that is due. A part that is Sending was submitted to its Carrier by a
 // process that stopped before it saved the outcome.
 //
-// Messages that do not open are not returned. Their due parts become Unknown, so that an
-// operator can resend them when they open again, and LeaseDue returns an error together with
+// Messages that cannot be decrypted are not returned. Their due parts become Unknown, so that an
+// operator can resend them once they can be decrypted, and LeaseDue returns an error together with
 // the other messages.
 func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, limit int) ([]Message, error) {
 	// lockAll reads all due messages of the accounts whose messages fit into the limit,
@@ -83,15 +83,15 @@ func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, limit int) (
 	if err != nil {
 		return nil, err
 	}
-	messages, unopened, err := s.messagesOf(ctx, leaseLabel, leased)
-	if err != nil || len(unopened) == 0 {
+	messages, undecryptable, err := s.messagesOf(ctx, leaseLabel, leased)
+	if err != nil || len(undecryptable) == 0 {
 		return messages, err
 	}
-	if err := s.markUnopened(ctx, unopened, now); err != nil {
+	if err := s.markUndecryptable(ctx, undecryptable, now); err != nil {
 		return messages, err
 	}
 	return messages, fmt.Errorf("%s: %d messages have the state unknown, message %s of account %s is the first: %w",
-		leaseLabel, len(unopened), unopened[0].ID, unopened[0].Account, relay.ErrUnopened)
+		leaseLabel, len(undecryptable), undecryptable[0].ID, undecryptable[0].Account, relay.ErrUndecryptable)
 }
 
 const lockShare = `

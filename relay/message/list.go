@@ -223,7 +223,7 @@ func (s *Store) Pending(ctx context.Context, acct relay.AccountID, offset, limit
 
 // Unreported returns messages with changes that have been unreported since cutoff or longer,
 // oldest first. Settle and Receive mark a message with a Report as unreported until
-// MarkReported, so that a crash loses no report. Messages that do not open are skipped and
+// MarkReported, so that a crash loses no report. Messages that cannot be decrypted are skipped and
 // move behind the others.
 func (s *Store) Unreported(ctx context.Context, cutoff time.Time, limit int) ([]Message, error) {
 	const label = "messages: list unreported"
@@ -246,8 +246,8 @@ func (s *Store) Unreported(ctx context.Context, cutoff time.Time, limit int) ([]
 	if err != nil {
 		return nil, err
 	}
-	opened, unopened := separate(messages)
-	return opened, s.db.Run(ctx, label, postpone, s.db.Now(), refBatch(distinctRefs(unopened, (*Message).Ref)))
+	decrypted, undecryptable := separate(messages)
+	return decrypted, s.db.Run(ctx, label, postpone, s.db.Now(), refBatch(distinctRefs(undecryptable, (*Message).Ref)))
 }
 
 // MarkReported marks messages as reported unless their Version has changed since they were
@@ -281,7 +281,7 @@ const (
 
 // sealedFields returns pointers to the fields of m in the order of sealedColumns.
 func sealedFields(m *Message) []any {
-	return []any{&m.Account, db.SealedOr(&m.Unopened, db.JSON(m), "message", &m.Account), &m.ID, &m.Originator, &m.Destination}
+	return []any{&m.Account, db.SealedOr(&m.Undecryptable, db.JSON(m), "message", &m.Account), &m.ID, &m.Originator, &m.Destination}
 }
 
 // messageFields returns pointers to the fields of m in the order of messageColumns.
@@ -294,8 +294,8 @@ func messageFields(m *Message) []any {
 }
 
 // messagesOf loads the messages of rows, with the states of the rows, and separates the
-// messages that do not open.
-func (s *Store) messagesOf(ctx context.Context, label string, rows []row) (opened, unopened []Message, err error) {
+// messages that cannot be decrypted.
+func (s *Store) messagesOf(ctx context.Context, label string, rows []row) (decrypted, undecryptable []Message, err error) {
 	const statement = `
 		SELECT ` + sealedColumns + `, batch.n
 		FROM batch
@@ -311,17 +311,17 @@ func (s *Store) messagesOf(ctx context.Context, label string, rows []row) (opene
 		})
 	}
 	messages, err := db.List(ctx, s.db, label, statement, fields, rowKeys(rows))
-	opened, unopened = separate(messages)
-	return opened, unopened, err
+	decrypted, undecryptable = separate(messages)
+	return decrypted, undecryptable, err
 }
 
-func separate(messages []Message) (opened, unopened []Message) {
+func separate(messages []Message) (decrypted, undecryptable []Message) {
 	for i := range messages {
-		if messages[i].Unopened {
-			unopened = append(unopened, messages[i])
+		if messages[i].Undecryptable {
+			undecryptable = append(undecryptable, messages[i])
 		} else {
-			opened = append(opened, messages[i])
+			decrypted = append(decrypted, messages[i])
 		}
 	}
-	return opened, unopened
+	return decrypted, undecryptable
 }

@@ -65,9 +65,9 @@ type Message struct {
 
 	Parts []Part `json:"parts"` // never empty, in order
 
-	// Unopened means that the sealed part of the record does not open. Only the ids, the
+	// Undecryptable means that the sealed part of the record cannot be decrypted. Only the ids, the
 	// addresses and the states of the parts are known.
-	Unopened bool `json:"-"`
+	Undecryptable bool `json:"-"`
 
 	// Version counts the changes to the states of parts other than to Sending; see
 	// MarkReported.

@@ -178,10 +178,10 @@ func (r *row) schedule(now time.Time, retention time.Duration) {
 	}
 }
 
-// fill sets the variable fields of a message. A message that does not open gets parts without
+// fill sets the variable fields of a message. A message that cannot be decrypted gets parts without
 // content.
 func (r *row) fill(m *Message) {
-	if m.Unopened {
+	if m.Undecryptable {
 		m.Parts, m.ScheduledFor = make([]Part, r.partCount), db.Moment(r.scheduled)
 	}
 	moment := func(ms int64, fallback time.Time) time.Time {

@@ -105,7 +105,7 @@ func (s *Store) settle(ctx context.Context, label string, changes []change) ([]M
 	if err != nil {
 		return nil, err
 	}
-	// Messages that do not open stay unreported until they open again.
+	// Messages that cannot be decrypted stay unreported until they can be decrypted.
 	messages, _, err := s.messagesOf(ctx, label, toReport)
 	return messages, err
 }

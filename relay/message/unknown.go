@@ -74,22 +74,22 @@ func (r *row) markUnknown(dueBy, now time.Time, reason string) (count int) {
 	return count
 }
 
-// unopenedReason is the Reason of parts that are Unknown because their message does not open.
-const unopenedReason = relay.UnopenedReason + ", then resend the message"
+// undecryptableReason is the Reason of parts that are Unknown because their message cannot be decrypted.
+const undecryptableReason = relay.UndecryptableReason + ", then resend the message"
 
-// markUnopened sets the due and the sending parts of messages that do not open to Unknown.
-func (s *Store) markUnopened(ctx context.Context, unopened []Message, now time.Time) error {
-	refs := distinctRefs(unopened, (*Message).Ref)
+// markUndecryptable sets the due and the sending parts of messages that cannot be decrypted to Unknown.
+func (s *Store) markUndecryptable(ctx context.Context, undecryptable []Message, now time.Time) error {
+	refs := distinctRefs(undecryptable, (*Message).Ref)
 	return s.db.Write(ctx, leaseLabel, func(ctx context.Context, tx *db.Tx) error {
 		rows, err := lockRows(ctx, tx, leaseLabel, refs)
 		if err != nil {
 			return err
 		}
 		for _, r := range rows {
-			r.markUnknown(now, now, unopenedReason)
+			r.markUnknown(now, now, undecryptableReason)
 			for n := range r.parts {
 				if r.parts[n].State == Sending && r.transition(n, Unknown, now) {
-					r.parts[n].Reason = unopenedReason
+					r.parts[n].Reason = undecryptableReason
 				}
 			}
 			r.schedule(now, s.db.Retention())

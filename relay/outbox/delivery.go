@@ -66,9 +66,9 @@ type Delivery struct {
 	Pace     Pace   `json:"pace,omitzero"`
 	// Trace is the span of the message or frame; empty for none.
 	Trace tracing.Parent `json:"trace,omitempty"`
-	// Unopened means that the sealed part of the record does not open. The target, the
+	// Undecryptable means that the sealed part of the record cannot be decrypted. The target, the
 	// content and the pace are missing.
-	Unopened bool `json:"-"`
+	Undecryptable bool `json:"-"`
 
 	// The fields below change with every attempt.
 	State State `json:"state"`
@@ -126,8 +126,8 @@ type SMS struct {
 	Text       string `json:"text"`
 }
 
-// UnopenedReason is the Reason of a dead delivery that is Unopened.
-const UnopenedReason = relay.UnopenedReason + ", then replay the delivery"
+// UndecryptableReason is the Reason of a dead delivery that is Undecryptable.
+const UndecryptableReason = relay.UndecryptableReason + ", then replay the delivery"
 
 // Target returns the URL, the address, "sim:" and the ICCID, or "sms:" and the number.
 func (d *Delivery) Target() string {

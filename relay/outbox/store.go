@@ -34,7 +34,7 @@ const columns = `d.account, d.doc, d.id, d.created, d.kind, d.relay, d.message_i
 // fields returns pointers to the fields of d in the order of columns. The columns after doc replace
 // fields of doc.
 func fields(d *Delivery) []any {
-	doc := db.SealedOr(&d.Unopened, db.JSON(d), "delivery", &d.Account)
+	doc := db.SealedOr(&d.Undecryptable, db.JSON(d), "delivery", &d.Account)
 	return []any{
 		&d.Account, doc, &d.ID, db.NanoTime(&d.CreatedAt), &d.Kind, &d.Relay, &d.MessageID, &d.Originator, &d.Destination,
 		&d.State, &d.Reason, db.Time(&d.NextAttemptAt), &d.Waits, db.Time(&d.ParkedUntil), &d.Tries,

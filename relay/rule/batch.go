@@ -91,7 +91,7 @@ func (s *Service) sendDueBatches(ctx context.Context) error {
 		}
 		// Frames that a rule collected before it was disabled are also sent.
 		r, err := s.deps.Store.Rule(ctx, ref.Account, ref.RuleID)
-		if err != nil && !errors.Is(err, relay.ErrUnopened) {
+		if err != nil && !errors.Is(err, relay.ErrUndecryptable) {
 			errs = append(errs, err)
 			continue
 		}

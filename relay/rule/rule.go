@@ -46,9 +46,9 @@ type Rule struct {
 	UpdatedAt time.Time `json:"updated_at,omitzero"`
 	// Failures is stored separately.
 	Failures Failures `json:"-"`
-	// Unopened means that the record cannot be decrypted: only ID, CreatedAt and Failures are
+	// Undecryptable means that the record cannot be decrypted: only ID, CreatedAt and Failures are
 	// set. The rule is not evaluated.
-	Unopened bool `json:"-"`
+	Undecryptable bool `json:"-"`
 }
 
 // Failures counts the frames with a failed expression of a rule, or with actions that were omitted

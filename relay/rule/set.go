@@ -15,8 +15,8 @@ import (
 type ruleSet struct {
 	version  int64
 	programs map[string]*Program // programs of enabled rules by ID
-	// unopened has the IDs of rules with records that cannot be decrypted. Their states do not change.
-	unopened         map[string]bool
+	// undecryptable has the IDs of rules with records that cannot be decrypted. Their states do not change.
+	undecryptable    map[string]bool
 	mutes            []Mute
 	readAt           time.Time
 	programsByDevice map[string][]*Program // programs of rules with Devices.IDs, by device ID
@@ -35,7 +35,7 @@ type deviceMatch struct {
 // maxMatches is the largest number of devices with cached rules in a set.
 const maxMatches = 200_000
 
-// reopenEvery is the interval at which a set with unopened rules is read again. With the right key
+// reopenEvery is the interval at which a set with undecryptable rules is read again. With the right key
 // the rules can be opened, but the version does not change.
 const reopenEvery = 10 * time.Second
 
@@ -44,7 +44,7 @@ func (s *Service) set(ctx context.Context, acct relay.AccountID, v iot.Version) 
 	s.mu.Lock()
 	oldSet := s.sets[acct]
 	s.mu.Unlock()
-	if oldSet != nil && oldSet.version >= v.Rules && (len(oldSet.unopened) == 0 || s.o.Now().Sub(oldSet.readAt) < reopenEvery) {
+	if oldSet != nil && oldSet.version >= v.Rules && (len(oldSet.undecryptable) == 0 || s.o.Now().Sub(oldSet.readAt) < reopenEvery) {
 		return oldSet, nil
 	}
 	rules, err := s.deps.Store.Rules(ctx, acct)
@@ -67,17 +67,17 @@ func (s *Service) set(ctx context.Context, acct relay.AccountID, v iot.Version) 
 func (s *Service) newSet(acct relay.AccountID, oldSet *ruleSet, rules []Rule, v iot.Version) *ruleSet {
 	set := &ruleSet{
 		version: v.Rules, programs: make(map[string]*Program), programsByDevice: make(map[string][]*Program),
-		matches: make(map[string]deviceMatch), unopened: make(map[string]bool), readAt: s.o.Now(),
+		matches: make(map[string]deviceMatch), undecryptable: make(map[string]bool), readAt: s.o.Now(),
 	}
 	if oldSet == nil {
 		oldSet = &ruleSet{}
 	}
 	for i := range rules {
 		r := &rules[i]
-		if r.Unopened {
-			set.unopened[r.ID] = true
-			if !oldSet.unopened[r.ID] {
-				s.failures.add(acct, r.ID, relay.ErrUnopened, s.o.Now())
+		if r.Undecryptable {
+			set.undecryptable[r.ID] = true
+			if !oldSet.undecryptable[r.ID] {
+				s.failures.add(acct, r.ID, relay.ErrUndecryptable, s.o.Now())
 			}
 		}
 		if !r.Enabled {

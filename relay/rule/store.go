@@ -26,7 +26,7 @@ const enrolAfter = 3 * time.Second
 func ruleFields(r *Rule) []any { return ownedRuleFields(new(relay.AccountID), r) }
 
 func ownedRuleFields(acct *relay.AccountID, r *Rule) []any {
-	doc := db.SealedOr(&r.Unopened, db.JSON(r), "rule", acct)
+	doc := db.SealedOr(&r.Undecryptable, db.JSON(r), "rule", acct)
 	return []any{acct, doc, &r.ID, db.NanoTime(&r.CreatedAt), &r.Failures.Count, db.Time(&r.Failures.LastAt), &r.Failures.Last}
 }
 
@@ -135,8 +135,8 @@ func forgetRule(acct relay.AccountID, id string, now time.Time) []db.Statement {
 func (s *Store) Rule(ctx context.Context, acct relay.AccountID, id string) (Rule, error) {
 	const query = "SELECT " + ruleColumns + " FROM rule WHERE account = $1 AND id = $2"
 	r, err := db.One(ctx, s.db, "rule "+id, query, ruleFields, acct, id)
-	if err == nil && r.Unopened {
-		return Rule{}, fmt.Errorf("rule %s: %w", id, relay.ErrUnopened)
+	if err == nil && r.Undecryptable {
+		return Rule{}, fmt.Errorf("rule %s: %w", id, relay.ErrUndecryptable)
 	}
 	return r, err
 }

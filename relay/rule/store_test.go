@@ -93,13 +93,13 @@ func undecryptableRule(t *testing.T, s storeRig) {
 	s.addDevices(t, 1, "d")
 	relaytest.NoError(t, s.Create(t.Context(), 1, testRule("r1")), s.Create(t.Context(), 1, testRule("r2")))
 	dbtest.Tamper(t, s.db, "rule", "doc", "id = 'r1'")
-	want := []rule.Rule{{ID: "r1", CreatedAt: atSecond(1), Unopened: true}, testRule("r2")}
+	want := []rule.Rule{{ID: "r1", CreatedAt: atSecond(1), Undecryptable: true}, testRule("r2")}
 	relaytest.Equal(t, "rules of the account", relaytest.Must(s.Rules(t.Context(), 1))(t), want)
 	found, err := s.FindRules(t.Context(), 0, rule.Ref{}, 9)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "rules of all accounts", []rule.Rule{found[0].Of, found[1].Of}, want)
-	if _, err := s.Rule(t.Context(), 1, "r1"); !errors.Is(err, relay.ErrUnopened) {
-		t.Errorf("the undecryptable rule: %v, want %v", err, relay.ErrUnopened)
+	if _, err := s.Rule(t.Context(), 1, "r1"); !errors.Is(err, relay.ErrUndecryptable) {
+		t.Errorf("the undecryptable rule: %v, want %v", err, relay.ErrUndecryptable)
 	}
 	var decided []string
 	_, err = s.Decide(t.Context(), 1, []rule.Pair{{RuleID: "r1", DeviceID: "d"}, {RuleID: "r2", DeviceID: "d"}}, atSecond(99), func(states []rule.PairState) (rule.Decision, error) {

@@ -113,7 +113,7 @@ func (s *Service) evaluateDueStates(ctx context.Context) (int, error) {
 		}
 		err = s.decideLocked(ctx, s.newBudget(acct), pairs[acct], func(d *decisionDraft, st *PairState) {
 			p := set.programs[st.RuleID]
-			if set.unopened[st.RuleID] {
+			if set.undecryptable[st.RuleID] {
 				return // an unchanged state is due again when the lease ends
 			}
 			if p == nil {
@@ -258,7 +258,7 @@ func (c *silenceCheck) nextCheck(deviceID string) (nextAt time.Time, changing []
 	if !found {
 		return time.Time{}, nil
 	}
-	if len(c.set.unopened) > 0 { // unopened rules may be rules on silence
+	if len(c.set.undecryptable) > 0 { // undecryptable rules may be rules on silence
 		nextAt = c.now.Add(recheck)
 	}
 	for _, p := range c.set.match(&device) {

@@ -55,7 +55,7 @@ type SIM struct {
 	IMSI, MSISDN         string // digits; unique among SIMs; empty while unknown
 	Service4G, Service5G bool
 	Codes                Codes
-	Unopened             bool // a code cannot be decrypted and is empty
+	Undecryptable        bool // a code cannot be decrypted and is empty
 	State                State
 	Requested            State  // the state that the job in progress will set; State without a job
 	Job                  string // id of the job in progress; empty means none

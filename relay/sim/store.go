@@ -226,7 +226,7 @@ const columns = `account, iccid, imsi, msisdn, pool, subscriber, state, requeste
   pin, pin2, puk, puk2, monthly, warning, cap, recipients`
 
 func fields(acct *relay.AccountID, s *SIM) []any {
-	code := func(c *string) any { return db.SealedOr(&s.Unopened, c, simTable, acct) }
+	code := func(c *string) any { return db.SealedOr(&s.Undecryptable, c, simTable, acct) }
 	return []any{
 		acct, &s.ICCID, &s.IMSI, &s.MSISDN, &s.Pool, &s.Subscriber, &s.State, &s.Requested, &s.Job, &s.Service4G, &s.Service5G,
 		code(&s.Codes.PIN), code(&s.Codes.PIN2), code(&s.Codes.PUK), code(&s.Codes.PUK2),
@@ -246,12 +246,12 @@ func readOwned(acct *relay.AccountID, s *SIM) []any {
 }
 
 func batchOf(acct relay.AccountID, changes []changed) *db.Batch {
-	return db.BatchOf(columns+", unopened", changes, func(c *changed) []any {
+	return db.BatchOf(columns+", undecryptable", changes, func(c *changed) []any {
 		values := fields(&acct, &c.newSim)
 		if len(c.newSim.Recipients) == 0 {
 			values[len(values)-1] = ""
 		}
-		return append(values, c.oldSim.Unopened)
+		return append(values, c.oldSim.Undecryptable)
 	})
 }
 
@@ -296,10 +296,10 @@ func update(ctx context.Context, tx *db.Tx, acct relay.AccountID, changes []chan
 UPDATE sim SET imsi = batch.imsi, msisdn = batch.msisdn, subscriber = batch.subscriber,
   state = batch.state, requested = batch.requested, job = batch.job,
   service_4g = batch.service_4g, service_5g = batch.service_5g,
-  pin = CASE WHEN batch.unopened = 1 AND batch.pin = '' THEN sim.pin ELSE batch.pin END,
-  pin2 = CASE WHEN batch.unopened = 1 AND batch.pin2 = '' THEN sim.pin2 ELSE batch.pin2 END,
-  puk = CASE WHEN batch.unopened = 1 AND batch.puk = '' THEN sim.puk ELSE batch.puk END,
-  puk2 = CASE WHEN batch.unopened = 1 AND batch.puk2 = '' THEN sim.puk2 ELSE batch.puk2 END,
+  pin = CASE WHEN batch.undecryptable = 1 AND batch.pin = '' THEN sim.pin ELSE batch.pin END,
+  pin2 = CASE WHEN batch.undecryptable = 1 AND batch.pin2 = '' THEN sim.pin2 ELSE batch.pin2 END,
+  puk = CASE WHEN batch.undecryptable = 1 AND batch.puk = '' THEN sim.puk ELSE batch.puk END,
+  puk2 = CASE WHEN batch.undecryptable = 1 AND batch.puk2 = '' THEN sim.puk2 ELSE batch.puk2 END,
   monthly = batch.monthly, warning = batch.warning, cap = batch.cap, recipients = batch.recipients` + updateMatched
 	return tx.Run(ctx, "SIMs", statement, batchOf(acct, changes))
 }

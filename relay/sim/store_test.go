@@ -31,7 +31,7 @@ func TestStores(t *testing.T) {
 	dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
 		for name, test := range map[string]func(*testing.T, func(*testing.T) *db.DB){
 			"records": recordsOfSIMs, "concurrent changes are not lost": concurrentChanges, "pools attach all SIMs or none": poolsAttachAllOrNone,
-			"codes that do not open":           unopenedCodes,
+			"codes that cannot be decrypted":   undecryptableCodes,
 			"a scan finds all SIMs of a scope": scanFindsAll, "a search over accounts": searchFindsSIMs, "subscribers": subscribersAreFound, "lists agree with a model": listsAgreeWithAModel,
 			"lists count repeated subscribers once": subscribersArePutAgain,
 			"one of many concurrent orders begins":  oneConcurrentOrderBegins, "a job settles once": aJobSettlesOnce,
@@ -42,7 +42,7 @@ func TestStores(t *testing.T) {
 	})
 }
 
-func unopenedCodes(t *testing.T, open func(t *testing.T) *db.DB) {
+func undecryptableCodes(t *testing.T, open func(t *testing.T) *db.DB) {
 	db, ctx := open(t), t.Context()
 	db.SetSealer(dbtest.Sealer{})
 	s := NewSIMs(db)
@@ -54,14 +54,14 @@ func unopenedCodes(t *testing.T, open func(t *testing.T) *db.DB) {
 	codes := newSIM(firstSIM).Codes
 	codes.PUK = ""
 	relaytest.Equal(t, "the codes of the SIMs", []Codes{list[0].Codes, list[1].Codes}, []Codes{codes, newSIM(secondSIM).Codes})
-	relaytest.Equal(t, "whether codes of the SIMs do not open", []bool{list[0].Unopened, list[1].Unopened}, []bool{true, false})
+	relaytest.Equal(t, "whether codes of the SIMs cannot be decrypted", []bool{list[0].Undecryptable, list[1].Undecryptable}, []bool{true, false})
 
 	// A change keeps the stored code.
 	_, err = s.Change(ctx, 1, firstSIM, func(s *SIM) error { s.State, s.MSISDN = Active, "447700900999"; return nil })
 	relaytest.NoError(t, err)
 	restore()
 	got := relaytest.Must(s.Get(ctx, 1, firstSIM))(t)
-	relaytest.Equal(t, "state, codes and Unopened after a change", []any{got.State, got.Codes, got.Unopened}, []any{Active, newSIM(firstSIM).Codes, false})
+	relaytest.Equal(t, "state, codes and Undecryptable after a change", []any{got.State, got.Codes, got.Undecryptable}, []any{Active, newSIM(firstSIM).Codes, false})
 }
 
 func recordsOfSIMs(t *testing.T, open func(t *testing.T) *db.DB) {

@@ -89,7 +89,7 @@ func TestNothingIsSealedWithTheKeyOfAReplacedDatabase(t *testing.T) {
 		relaytest.Eventually(t, "an account is saved with the key of the other database", func() (any, bool) { err := saveAccount("second"); return err, err == nil })
 		store.SetSealer(&recordSealer{vault: seal()})
 		accounts := relaytest.Must(records.Accounts(ctx))(t)
-		relaytest.Equal(t, "accounts that open", []any{len(accounts), accounts[0].Name, accounts[0].Unopened}, []any{1, "second", false})
+		relaytest.Equal(t, "accounts that were decrypted", []any{len(accounts), accounts[0].Name, accounts[0].Undecryptable}, []any{1, "second", false})
 
 		relaytest.NoError(t, store.RunAll(ctx, "test", db.Do("DELETE FROM ledger_sealed"), db.Do("DELETE FROM account")))
 		relaytest.Eventually(t, "an account is saved with a new key, since the database has none", func() (any, bool) { err := saveAccount("third"); return err, err == nil })

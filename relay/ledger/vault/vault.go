@@ -1,6 +1,6 @@
 // Package vault seals secrets before they are stored: keys of ledgers, private tokens, private
 // metadata, signing secrets. Sealing is tink's AEAD, XChaCha20-Poly1305: a sealed value that was
-// changed, or belongs to another record, cannot be opened.
+// changed, or belongs to another record, cannot be decrypted.
 //
 // Every account has its own keyset. The store has the keyset, wrapped by a master key that is not
 // in the store. If a new master key precedes the old ones, Renew rewraps a keyset and adds a
@@ -157,7 +157,7 @@ func (v *Vault) OpenLoaded(acct relay.AccountID, sealed []byte, subject string) 
 			return plain, nil
 		}
 	}
-	return nil, fmt.Errorf("vault: account %s: %s does not open: it was changed, or belongs elsewhere", acct, subject)
+	return nil, fmt.Errorf("vault: account %s: %s cannot be decrypted: it was changed, or belongs elsewhere", acct, subject)
 }
 
 // Load reads the keys of an account from the store.

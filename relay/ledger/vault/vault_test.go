@@ -110,7 +110,7 @@ func TestMasterKeysRotate(t *testing.T) {
 	if got, err := withNewKey.Open(t.Context(), 1, box, "a"); err != nil || string(got) != "kept" {
 		t.Errorf("Open with the new key only: %q, error %v", got, err)
 	}
-	// A vault with the old keys does not open data that was sealed after the next rotation.
+	// A vault with the old keys cannot decrypt data that was sealed after the next rotation.
 	oldVault := open(t, s, newer)
 	sealed(t, oldVault, 1, "x", "a")
 	third := NewMasterKey()

@@ -27,7 +27,7 @@ func TestADeliveryThatCannotBeDecryptedIsDeadUntilItIsReplayed(t *testing.T) {
 
 	r.await(outbox.Delivered, 2)
 	r.await(outbox.Dead, 1)
-	relaytest.Equal(t, "the reason of the dead delivery", r.get(ds[1]).Reason, outbox.UnopenedReason)
+	relaytest.Equal(t, "the reason of the dead delivery", r.get(ds[1]).Reason, outbox.UndecryptableReason)
 
 	restore()
 	_, err := r.store.Replay(context.Background(), []outbox.Ref{{Account: ds[1].Account, ID: ds[1].ID}}, time.Now(), false)

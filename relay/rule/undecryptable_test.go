@@ -34,7 +34,7 @@ func TestAnUndecryptableRuleIsEvaluatedOnceItDecrypts(t *testing.T) {
 	g.wantAlarmsAndDeliveries("the other rules are not evaluated", []string{"6–"}, 1)
 	g.rules.SaveFailures(t.Context())
 	rules := relaytest.Must(g.rules.Rules(t.Context(), 1))(t)
-	relaytest.Equal(t, "the last failure of a rule", rules[1].Failures.Last, relay.ErrUnopened.Error())
+	relaytest.Equal(t, "the last failure of a rule", rules[1].Failures.Last, relay.ErrUndecryptable.Error())
 
 	restore()
 	for now := 220.0; now < 400; now += 20 {

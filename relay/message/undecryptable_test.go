@@ -11,24 +11,24 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestAMessageThatDoesNotOpenDoesNotStopOthers(t *testing.T) {
+func TestAnUndecryptableMessageDoesNotStopOthers(t *testing.T) {
 	onEveryEngine(t, []testCase{
-		{"other messages are leased and listed, and the message is resent once it opens", 100, unopenedIsSentAgain},
-		{"other messages are reported, and the message is reported once it opens", 100, unopenedIsReportedLater},
+		{"other messages are leased and listed, and the message is resent once it can be decrypted", 100, undecryptableIsSentAgain},
+		{"other messages are reported, and the message is reported once it can be decrypted", 100, undecryptableIsReportedLater},
 	})
 }
 
-// ids returns the ids of the messages that open, in their order.
+// ids returns the ids of the messages that were decrypted, in their order.
 func ids(ms []Message) (ids []ID) {
 	for i := range ms {
-		if !ms[i].Unopened {
+		if !ms[i].Undecryptable {
 			ids = append(ids, ms[i].ID)
 		}
 	}
 	return ids
 }
 
-func unopenedIsSentAgain(f fixture) {
+func undecryptableIsSentAgain(f fixture) {
 	f.db.SetSealer(dbtest.Sealer{})
 	a, b, c := f.message(1), f.message(2), f.message(1)
 	f.save(a, b, c)
@@ -39,7 +39,7 @@ func unopenedIsSentAgain(f fixture) {
 	f.must(err)
 	relaytest.Equal(f, "number of listed messages", len(list), 3)
 	listed := list[1]
-	relaytest.Equal(f, "the fields of the listed message", []any{listed.ID, listed.Destination, listed.Unopened, len(listed.Parts), listed.Parts[0].State, listed.Text()},
+	relaytest.Equal(f, "the fields of the listed message", []any{listed.ID, listed.Destination, listed.Undecryptable, len(listed.Parts), listed.Parts[0].State, listed.Text()},
 		[]any{b.ID, b.Destination, true, 2, Pending, ""})
 	entries, total, err := f.Pending(f.Context(), 1, 0, 9)
 	f.must(err)
@@ -47,20 +47,20 @@ func unopenedIsSentAgain(f fixture) {
 
 	// 2. LeaseDue returns the other messages. The parts of the message become Unknown, with a reason.
 	leased, err := f.LeaseDue(f.Context(), timeAt(1), timeAt(15), 9)
-	if !errors.Is(err, relay.ErrUnopened) {
-		f.Errorf("error of LeaseDue = %v, want %v", err, relay.ErrUnopened)
+	if !errors.Is(err, relay.ErrUndecryptable) {
+		f.Errorf("error of LeaseDue = %v, want %v", err, relay.ErrUndecryptable)
 	}
 	relaytest.Equal(f, "leased messages", ids(leased), []ID{a.ID, c.ID})
 	got, err := f.Get(f.Context(), 1, b.ID)
 	f.must(err)
 	for _, part := range got.Parts {
-		relaytest.Equal(f, "state and reason of a part", []any{part.State, part.Reason}, []any{Unknown, unopenedReason})
+		relaytest.Equal(f, "state and reason of a part", []any{part.State, part.Reason}, []any{Unknown, undecryptableReason})
 	}
 	leased, err = f.LeaseDue(f.Context(), timeAt(20), timeAt(35), 9)
 	f.must(err)
 	relaytest.Equal(f, "leased messages after the first lease", ids(leased), []ID{a.ID, c.ID})
 
-	// 3. An operator resends the message after it opens again.
+	// 3. An operator resends the message once it can be decrypted.
 	restore()
 	n, err := f.Resend(f.Context(), Filter{Account: 1, IDs: []ID{b.ID}}, timeAt(40))
 	f.must(err)
@@ -70,7 +70,7 @@ func unopenedIsSentAgain(f fixture) {
 	relaytest.Equal(f, "leased messages after the resend", ids(leased), []ID{a.ID, c.ID, b.ID})
 }
 
-func unopenedIsReportedLater(f fixture) {
+func undecryptableIsReportedLater(f fixture) {
 	f.db.SetSealer(dbtest.Sealer{})
 	a, b := f.message(1), f.message(1)
 	a.Report, b.Report = Report{URL: "https://example.com/a"}, Report{URL: "https://example.com/b"}

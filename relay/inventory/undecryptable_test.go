@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestARecordThatDoesNotOpenIsKept(t *testing.T) {
+func TestAnUndecryptableRecordIsKept(t *testing.T) {
 	f := newFixture(t)
 	f.db.DB.SetSealer(dbtest.Sealer{})
 	f.apply(keptFields, document.Mode{})
@@ -21,7 +21,7 @@ func TestARecordThatDoesNotOpenIsKept(t *testing.T) {
 		dbtest.Tamper(t, f.db.DB, "declared_sim", "doc", "iccid = '8944000000000000001'"),
 	}
 	applied := f.apply(keptFields+"  - name: globex\n", document.Mode{})
-	remedy := ": kept as it is; " + relay.ErrUnopened.Error()
+	remedy := ": kept as it is; " + relay.ErrUndecryptable.Error()
 	relaytest.Equal(t, "the records that the apply kept", applied.Kept, []string{
 		"account acme" + remedy, "account acme: rules.changed" + remedy, "account acme: relays.site-04" + remedy,
 	})
