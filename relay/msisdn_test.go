@@ -20,7 +20,7 @@ func TestParseMSISDN(t *testing.T) {
 		{"a plus", "+447860000001", false},
 		{"a letter", "44786000000a", false},
 		{"digits of another script", "٤٤٧٨٦٠٠٠", false},
-		{"an empty text", "", false},
+		{"an empty string", "", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := ParseMSISDN(tc.text)
@@ -47,7 +47,7 @@ func TestNumberFrom(t *testing.T) {
 		{"a name is unchanged", " Bank 24 ", " Bank 24 ", false},
 		{"a plus alone", "+", "+", false},
 		{"zeros alone", "00", "00", false},
-		{"an empty text", "", "", false},
+		{"an empty string", "", "", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got, ok := NumberFrom(tc.text); got != tc.want || ok != tc.ok {

@@ -117,7 +117,7 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"an unknown permission":                           {acct("permissions: [root]"), `accounts[0].permissions[0]: expected mvno, got "root"`},
 		"a token with a blank is not shown":               {acct("tokens: [{token: a b}]"), "accounts[0].tokens[0].token: expected a token without blanks"},
 		"an empty token":                                  {acct("tokens: [{scopes: [iot]}]"), "accounts[0].tokens[0].token: expected a token without blanks"},
-		"tokens as text are not shown":                    {acct("tokens: acme-token-0123456"), "accounts[0].tokens: expected a list, got a single value"},
+		"tokens as a string are not shown":                {acct("tokens: acme-token-0123456"), "accounts[0].tokens: expected a list, got a single value"},
 		"a token that is too short":                       {acct("tokens: [{token: fifteen-letters}]"), "accounts[0].tokens[0].token: expected at least 16 characters, got 15"},
 		"a repeated token":                                {acct("tokens: [{token: a-token-0123456789}, {token: a-token-0123456789}]"), "accounts[0].tokens[1].token: already taken by accounts[0].tokens[0].token"},
 		"an unknown scope":                                {acct("tokens: [{token: a-token-0123456789, scopes: [sms]}]"), `accounts[0].tokens[0].scopes[0]: expected messaging, cellular, iot, ledger, webhook or carrier, got "sms"`},

@@ -79,13 +79,13 @@ func TestFieldsAreReadByTheirPaths(t *testing.T) {
 		want       any
 		notes      string
 	}{
-		{"a text at the top", `{"a":"x"}`, textAt("a"), "x", ""},
-		{"a text within objects", `{"a":{"b":{"c":"x"}}}`, textAt("a.b.c"), "x", ""},
-		{"the digits of a number are a text", `{"a":1.50}`, textAt("a"), "1.50", ""},
-		{"a missing text", `{"a":{}}`, textAt("a.b"), "", ""},
+		{"a string at the top", `{"a":"x"}`, textAt("a"), "x", ""},
+		{"a string within objects", `{"a":{"b":{"c":"x"}}}`, textAt("a.b.c"), "x", ""},
+		{"the digits of a number as a string", `{"a":1.50}`, textAt("a"), "1.50", ""},
+		{"a missing string", `{"a":{}}`, textAt("a.b"), "", ""},
 		{"a field within a list is missing", `{"a":[1]}`, textAt("a.b"), "", ""},
-		{"null is a missing text", `{"a":null}`, textAt("a"), "", ""},
-		{"an object is not a text", `{"a":{"b":{}}}`, textAt("a.b"), "", "a.b: " + textNote},
+		{"null is a missing string", `{"a":null}`, textAt("a"), "", ""},
+		{"an object is not a string", `{"a":{"b":{}}}`, textAt("a.b"), "", "a.b: " + textNote},
 		{"the last of two fields of a name is read", `{"a":1,"a":2}`, textAt("a"), "2", ""},
 		{"two objects of a name are merged", `{"a":{"b":1},"a":{"c":2}}`, textAt("a.b"), "1", ""},
 		{"the last of two alternatives is read", `{"a":{"y":1,"x":2}}`, textAt("a.x|y"), "2", ""},
@@ -100,7 +100,7 @@ func TestFieldsAreReadByTheirPaths(t *testing.T) {
 		{"a fraction is not a whole number", `{"a":{"n":1.5}}`, integer, "0 false", "a.n: " + integerNote},
 		{"a missing whole number", `{}`, integer, "0 false", ""},
 		{"a number", `{"a":{"n":"-1.5"}}`, float, -1.5, ""},
-		{"a text instead of a number", `{"a":{"n":"warm"}}`, float, nil, "a.n: " + numberNote},
+		{"a string instead of a number", `{"a":{"n":"warm"}}`, float, nil, "a.n: " + numberNote},
 		{"a missing number", `{"a":{}}`, float, nil, ""},
 
 		{"true", `{"b":true}`, boolean, "true true", ""},
@@ -133,8 +133,8 @@ func TestFieldsAreReadByTheirPaths(t *testing.T) {
 		{"JSON in a text", `{"a":"{\"b\":[\"x\"]}"}`, func(d document, _ *decoders.Frame) any {
 			return fmt.Sprint(d.Unquote("a").Kind("b") == jsonbody.Array)
 		}, "true", ""},
-		{"invalid JSON in a text", `{"a":"{"}`, func(d document, _ *decoders.Frame) any { return d.Unquote("a").Text("b") }, "", ""},
-		{"a missing required text", `{"a":""}`, func(d document, _ *decoders.Frame) any { return d.Required("a") }, "", "refused: s: a: is missing"},
+		{"invalid JSON in a string", `{"a":"{"}`, func(d document, _ *decoders.Frame) any { return d.Unquote("a").Text("b") }, "", ""},
+		{"a missing required string", `{"a":""}`, func(d document, _ *decoders.Frame) any { return d.Required("a") }, "", "refused: s: a: is missing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, notes := readValue(t, c.body, c.read)

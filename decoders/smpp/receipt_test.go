@@ -55,7 +55,7 @@ func TestParseReceipt(t *testing.T) {
 		"line breaks between the fields":        {"id:77\r\nsub:001\nstat:DELIVRD\r\nerr:000\ntext:id:1", Receipt{"77", "DELIVRD", "000"}},
 		"a tab, and an empty field":             {"id:77\tstat:\nerr:1", Receipt{"77", "", "1"}},
 		"a text without fields":                 {"hello there", Receipt{}},
-		"an empty text":                         {"", Receipt{}},
+		"an empty string":                       {"", Receipt{}},
 		"a field that ends the text":            {"stat:", Receipt{}},
 		"a letter that is longer in lower case": {"Ⱥ id:5 STAT:DELIVRD", Receipt{"5", "DELIVRD", ""}},
 	} {

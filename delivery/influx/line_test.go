@@ -30,7 +30,7 @@ func TestPointsAreEncodedAsLines(t *testing.T) {
 			"temperature,account=7,device_id=01jd,identifier=24e124136b502217,key=air.temperature,sensor_id=01jd.1 value=21 1740830400123456789"},
 		{"a number has its shortest exact form", func(p *iot.Point) { p.Value = 1e21; p.Identifier = "" },
 			"temperature,account=7,device_id=01jd,key=air.temperature,sensor_id=01jd.1 value=1e+21 1740830400123456789"},
-		{"a text is quoted", func(p *iot.Point) { p.Text, p.IsText = "say \"hi\"\\\nthen, go", true },
+		{"a string is quoted", func(p *iot.Point) { p.Text, p.IsText = "say \"hi\"\\\nthen, go", true },
 			"temperature,account=7,device_id=01jd,identifier=24e124136b502217,key=air.temperature,sensor_id=01jd.1 text=\"say \\\"hi\\\"\\\\\nthen, go\" 1740830400123456789"},
 		{"empty tags are omitted", func(p *iot.Point) { p.Identifier, p.Key = "", "" },
 			"temperature,account=7,device_id=01jd,sensor_id=01jd.1 value=21 1740830400123456789"},

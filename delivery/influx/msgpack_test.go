@@ -59,8 +59,8 @@ func responses() []struct{ name, json, want string } {
 	const tags = `"tags":{"sensor_id":"d.1","key":"k","device_id":"d","identifier":"i"}`
 	return []struct{ name, json, want string }{
 		{"no series", `{"results":[{"statement_id":0,"series":[]}]}`, ""},
-		{"numbers and texts", `{"results":[{"statement_id":0,"series":[{"name":"t",` + tags + `,"columns":["time","value","text"],"values":[[1740830400123456789,21.5,null],[2,-7,null],[1,null,"open"]]}]}]}`, ""},
-		{"a number has priority over a text", `{"results":[{"series":[{"name":"t",` + tags + `,"values":[[1,2.5,"x"]]}]}]}`, ""},
+		{"numbers and strings", `{"results":[{"statement_id":0,"series":[{"name":"t",` + tags + `,"columns":["time","value","text"],"values":[[1740830400123456789,21.5,null],[2,-7,null],[1,null,"open"]]}]}]}`, ""},
+		{"a number has priority over a string", `{"results":[{"series":[{"name":"t",` + tags + `,"values":[[1,2.5,"x"]]}]}]}`, ""},
 		{"two series", `{"results":[{"series":[{"name":"a","values":[[1,2.5,null]]},{"name":"b","values":[[1,2.5,null]]}]}]}`, ""},
 		{"messages are ignored", `{"results":[{"messages":[{"level":"warning","text":"x"}],"series":[]}]}`, ""},
 		{"an error", `{"error":"unable to parse"}`, "unable to parse"},
@@ -68,7 +68,7 @@ func responses() []struct{ name, json, want string } {
 		{"an unknown database", `{"results":[{"error":"database not found: x"}]}`, "database not found"},
 		{"a truncated series", `{"results":[{"series":[{"name":"t","values":[[1,2.5,null]],"partial":true}]}]}`, "max-row-limit"},
 		{"a row of two columns", `{"results":[{"series":[{"name":"t","values":[[1,2.5]]}]}]}`, "a row of 2 columns"},
-		{"a text instead of a time", `{"results":[{"series":[{"name":"t","values":[["x",2.5,null]]}]}]}`, ""},
+		{"a string instead of a time", `{"results":[{"series":[{"name":"t","values":[["x",2.5,null]]}]}]}`, ""},
 	}
 }
 

@@ -101,8 +101,8 @@ func TestInvalidQueryResponsesAreUnavailable(t *testing.T) {
 		{"a refused query", `{"error":"no"}`, "500 no"},
 		{"a truncated response", `{"results":[{"series":[{"name":"t","values":[],"partial":true}]}]}`, "max-row-limit"},
 		{"a row of two columns", `{"results":[{"series":[{"name":"t","values":[[1,2]]}]}]}`, "a row of 2 columns"},
-		{"a text instead of a time", `{"results":[{"series":[{"name":"t","values":[["x",1,null]]}]}]}`, `a row whose time is "x"`},
-		{"a text instead of a number", `{"results":[{"series":[{"name":"t","values":[[1,"x",null]]}]}]}`, `a row with "x" for a number`},
+		{"a string instead of a time", `{"results":[{"series":[{"name":"t","values":[["x",1,null]]}]}]}`, `a row whose time is "x"`},
+		{"a string instead of a number", `{"results":[{"series":[{"name":"t","values":[[1,"x",null]]}]}]}`, `a row with "x" for a number`},
 		{"not JSON", `<html>`, "response to a query: invalid character"},
 		{"incomplete JSON", `{"results":[`, "response to a query: "},
 	}

@@ -101,7 +101,7 @@ func TestInvalidSignInsAreRefused(t *testing.T) {
 		"an empty subject":           {token: func(c map[string]any) { c["sub"] = "" }, want: "no subject"},
 		"a subject of blanks":        {token: func(c map[string]any) { c["sub"] = " \t" }, want: "no subject"},
 		"another authorized party":   {token: func(c map[string]any) { c["azp"] = "grafana" }, want: "for another client"},
-		"an authorized party that is not a text": {
+		"an authorized party that is not a string": {
 			token: func(c map[string]any) { c["azp"] = []string{oidctest.ClientID} }, want: "for another client",
 		},
 		"an empty authorized party": {token: func(c map[string]any) { c["azp"] = "" }, want: "for another client"},
@@ -116,7 +116,7 @@ func TestInvalidSignInsAreRefused(t *testing.T) {
 		"another PKCE verifier": {change: func(a *user.Attempt, _ url.Values) { a.Verifier = strings.Repeat("v", 43) }, want: "refused the code: invalid_grant"},
 		"another code":          {change: func(_ *user.Attempt, query url.Values) { query.Set("code", "x") }, want: "refused the code: invalid_grant"},
 		"another client secret": {options: func(o *oidc.Options) { o.ClientSecret = "wrong" }, want: "refused the code: invalid_client"},
-		"an address that is not verified, as a text": {
+		"an address that is not verified, as a string": {
 			claims: map[string]any{"email": "eve@example.com", "email_verified": "false", "groups": "staff"}, options: func(o *oidc.Options) { o.NameClaim = "email" }, want: "not verified",
 		},
 		"an address that is not verified": {

@@ -39,7 +39,7 @@ func TestEventsAreListed(t *testing.T) {
 		{"an account", "?account=7", "s3 u4 s2 u3 s1 u2 u1"},
 		{"another account", "?account=8", ""},
 		{"a time range", "?from=2026-03-01T12:00:03Z&to=2026-03-01+12:00:05", "s2 u3 s1"},
-		{"a text", "?q=BECAUSE+of+nob", "s2"},
+		{"a search string", "?q=BECAUSE+of+nob", "s2"},
 		{"a limit", "?limit=1", "s3"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

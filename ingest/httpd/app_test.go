@@ -46,7 +46,7 @@ func TestAnswersToErrors(t *testing.T) {
 		{"an unexpected error", "/unexpected", 500, `{"message":"Internal error. Request %s."}`},
 		{"a panic", "/panic", 500, `{"message":"Internal error. Request %s."}`},
 		{"an answer that cannot be encoded", "/infinite", 500, `{"message":"Internal error. Request %s."}`},
-		{"an error of Fiber keeps its text", "/fiber", 418, `{"message":"Short & stout <>."}`},
+		{"an error of Fiber keeps its message", "/fiber", 418, `{"message":"Short & stout <>."}`},
 		{"an unknown path", "/nowhere", 404, `{"message":"Not found."}`},
 		{"members are sorted and not escaped", "/json", 200, `{"a":1,"b":"a&b<c>é"}`},
 		{"no error", "/fine", 200, ""},

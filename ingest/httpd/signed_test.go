@@ -50,11 +50,11 @@ func TestSourcesRequireASignature(t *testing.T) {
 		{"an unknown source", "hr", []string{"X-Signed", "s3cret"}, unknown},
 		{"no source", "", []string{"X-Signed", "s3cret"}, unknown},
 		{"a source of a token without the scope", "narrow", []string{"X-Signed", "s3cret"}, `403 {"message":"Forbidden."}`},
-		{"a token's text without a signature", "hq", []string{"X-Auth-Token", "signing"}, "200 9"},
-		{"a token's text with a wrong signature", "", []string{"X-Auth-Token", "signing", "X-Signed", "x"}, unknown},
-		{"the text of a token without a secret, with a signature", "", []string{"X-Auth-Token", "plain", "X-Signed", "x"}, "200 10"},
-		{"a token's text with the source of another token", "hq", []string{"X-Auth-Token", "plain"}, "200 10"},
-		{"an unknown text with a right signature", "hq", []string{"X-Auth-Token", "no", "X-Signed", "s3cret"}, unknown},
+		{"a signing token without a signature", "hq", []string{"X-Auth-Token", "signing"}, "200 9"},
+		{"a signing token with a wrong signature", "", []string{"X-Auth-Token", "signing", "X-Signed", "x"}, unknown},
+		{"a token without a secret, with a signature", "", []string{"X-Auth-Token", "plain", "X-Signed", "x"}, "200 10"},
+		{"a token with the source of another token", "hq", []string{"X-Auth-Token", "plain"}, "200 10"},
+		{"an unknown token with a valid signature", "hq", []string{"X-Auth-Token", "no", "X-Signed", "s3cret"}, unknown},
 	}
 	g := newSigned()
 	for _, tc := range cases {

@@ -98,7 +98,7 @@ func TestTheGenericWebhookAnswersWithTheUpdatedSensors(t *testing.T) {
 		"a path in capitals":            {"/WEBHOOKS/Generic/Big?decoder_id=d1", `{"temperature":1}`, "Big", `"value":1`},
 		"the id in the body":            {"/webhooks/generic?decoder_id=d1", `{"temperature":1,"id":"in body"}`, "in body", `"value":1`},
 		"a list of two devices":         {"/webhooks/generic?decoder_id=d1", `[{"temperature":1,"id":"one"},{"temperature":2,"id":"two"}]`, "two", `"value":2`},
-		"a text with special characters": {"/webhooks/generic/text?decoder_id=d1", `{"T&<>":"a&b"}`, "text",
+		"a string with special characters": {"/webhooks/generic/text?decoder_id=d1", `{"T&<>":"a&b"}`, "text",
 			`"key":"T&<>","name":"Temperature","value":null,"text":"a&b"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestNotesStandInTheAnswerAndInTheEvent(t *testing.T) {
 	}{
 		{"an invalid time", "/webhooks/generic/shed?decoder_id=d1", `{"temperature":1,"time":"26/11/2026 12:00"}`,
 			[]string{`time: is neither ISO 8601 nor seconds or milliseconds since 1970: "26/11/2026 12:00"; the time of receipt is used`}},
-		{"a number in a text", "/webhooks/generic/shed?decoder_id=d1", `{"temperature":"-1.6"}`, []string{`temperature: the text "-1.6" is stored as the number -1.6`}},
+		{"a number in a string", "/webhooks/generic/shed?decoder_id=d1", `{"temperature":"-1.6"}`, []string{`temperature: the text "-1.6" is stored as the number -1.6`}},
 		{"an unknown parameter", "/webhooks/generic/shed?decoder_id=d1&n=1", `{"temperature":1}`,
 			[]string{`the URL's parameter "n" is unknown and is ignored; valid are decoder_id, event and, at the generic webhook, deviceId`}},
 		{"no notes", "/webhooks/generic/shed?decoder_id=d1", `{"temperature":1}`, nil},

@@ -50,14 +50,14 @@ func TestInvalidConditionsAreRefused(t *testing.T) {
 		"an empty source":                 {"", "line 1, column 1: unexpected end of the expression"},
 		"text":                            {"text", "expected bool"},
 		"an unknown name":                 {"orignator == \"1\"", "line 1, column 1: unknown name orignator"},
-		"a number for a text":             {"text == 1", "mismatched types"},
+		"a number for a string":           {"text == 1", "mismatched types"},
 		"an unknown name in line 2":       {"coding == 7 and\n  colour == 1", "line 2, column 3: unknown name colour"},
 		"a predicate":                     {"all([1, 2], # > 0)", "no predicates"},
 		"an unknown function":             {"repeat(text, 1000) == \"\"", "unknown name repeat"},
 		"the clock":                       {"now().Year() == 2026", "unknown name now"},
 		"let":                             {"let a = 1; a == 1", "no predicates and no let"},
 		"a range":                         {"coding in 1..100000", "has no .."},
-		"a + between texts":               {`text + text == ""`, "has no +"},
+		"a + between strings":             {`text + text == ""`, "has no +"},
 		"a pattern that is not a literal": {`text matches originator`, "must be a literal"},
 		"an invalid pattern":              {`text matches "("`, "missing closing"},
 		"a pattern that costs too much":   {`text matches "(a?){150}a{150}"`, "cost too much"},
@@ -65,7 +65,7 @@ func TestInvalidConditionsAreRefused(t *testing.T) {
 		"a source that is too long":       {strings.Repeat("coding == 7 or ", 80) + "true", "longer than 1024 bytes"},
 		"too many nodes":                  {strings.Repeat("!", 300) + "true", "exceeds maximum"},
 		"a source that is not UTF-8":      {"text == \"\xff\"", "not UTF-8"},
-		"a method of a text":              {"text.Len() == 1", "no method"},
+		"a method of a string":            {"text.Len() == 1", "no method"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := CompileFilter(tc.source)

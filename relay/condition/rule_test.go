@@ -132,7 +132,7 @@ func TestInvalidRuleConditionsAreRefused(t *testing.T) {
 		"an unknown field of uplink":      {"uplink.freq > 1", "unknown name uplink.freq"},
 		"a name of a slot":                {"$env[\"values.a\"] == 1", "unknown name $env"},
 		"a key that is computed":          {"values[device.name] == 1", "line 1, column 15: the name after values must be a literal"},
-		"a number for a text":             {"device.name == 1", "mismatched types"},
+		"a number for a string":           {"device.name == 1", "mismatched types"},
 		"a predicate":                     {"all([1, 2], # > 0)", "no predicates"},
 		"an unknown function":             {"repeat(device.name, 1000) == \"\"", "unknown name repeat"},
 		"the internal function join_":     {"join_(1, 2) == 3", "unknown name join_"},

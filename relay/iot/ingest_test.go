@@ -84,7 +84,7 @@ func TestTheStoredValueIsTheValueTimesSlopePlusOffset(t *testing.T) {
 		{"a slope of zero", 0, 7, 100.0, "temperature=7", false},
 		{"a negative slope", -1, 0, 3.0, "temperature=-3", false},
 		{"true is one", 10, 1, true, "temperature=11", false},
-		{"text stays text", 10, 1, "open", "temperature=open", false},
+		{"a string stays a string", 10, 1, "open", "temperature=open", false},
 		{"text with a number is converted", 10, 1, "21.5", "temperature=216", false},
 		{"a result beyond the range of a float64", 1e300, 0, 1e300, "", true},
 	}

@@ -43,9 +43,9 @@ func unmappedAreCounted(t *testing.T, s *Store) {
 	relaytest.Equal(t, "the number of keys of a decoder that does not exist", len(gone), 0)
 }
 
-// unmappedKeysWithTheSameStoredText adds two keys that are stored as one because PostgreSQL cannot
+// unmappedKeysWithTheSameStoredString adds two keys that are stored as one because PostgreSQL cannot
 // store NUL in a text.
-func unmappedKeysWithTheSameStoredText(t *testing.T, s *Store) {
+func unmappedKeysWithTheSameStoredString(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDecoder(t.Context(), 1, Decoder{ID: "u3"}))
 	keys := map[string]UnmappedKey{}
 	for i, key := range []string{"a\x00", "a\uFFFD"} {

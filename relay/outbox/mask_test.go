@@ -19,7 +19,7 @@ func TestMaskTargetHidesSecrets(t *testing.T) {
 		{"a URL that does not parse", "https://h/%zz?key=secret", "https://h/%zz?key=***"},
 		{"blanks and quotes", "http://h/a b?k=\"x y\"", "http://h/a b?k=***"},
 		{"an email address", "a+b@example.com", "a+b@example.com"},
-		{"an empty text", "", ""},
+		{"an empty string", "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := MaskTarget(tc.target); got != tc.want {

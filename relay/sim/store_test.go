@@ -242,7 +242,7 @@ func searchFindsSIMs(t *testing.T, open func(t *testing.T) *db.DB) {
 		"a part of the ICCID":       {Search{Text: "0000001"}, "1/1 2/1"},
 		"a part of the MSISDN":      {Search{Text: "447700900003"}, "2/3"},
 		"a part of the IMSI":        {Search{Text: "150000000002"}, "1/2"},
-		"the pool as a text":        {Search{Text: "p1"}, "1/2"},
+		"the ID of the pool":        {Search{Text: "p1"}, "1/2"},
 		"a pool":                    {Search{Pool: "p1"}, "1/2"},
 		"a state":                   {Search{State: Active}, "2/3"},
 		"a wildcard":                {Search{Text: "%"}, ""},

@@ -121,7 +121,7 @@ func TestInterruptedCallsExceedTheLimit(t *testing.T) {
 		interrupted  bool
 	}{
 		{"a codec that returns", uplinkSource("return {data: {a: 1}}"), false},
-		{"a codec that throws the text of the interruption", uplinkSource("throw new Error('out of time')"), false},
+		{"a codec that throws the message of the interruption", uplinkSource("throw new Error('out of time')"), false},
 		{"a loop", uplinkSource("for (;;);"), true},
 		{"a loop that catches everything", uplinkSource("for (;;) try { for (;;); } catch (e) {} finally { for (;;); }"), true},
 		{"a result that loops when it is read", uplinkSource("return {data: {get a() { for (;;); }}}"), true},

@@ -6,7 +6,7 @@ console.log(JSON.stringify(cases.map(({ secret, headers, body }) => {
     new Webhook(secret).verify(body, headers);
     return "ok";
   } catch (e) {
-    // A body that is no JSON is read only after its signature has been verified.
+    // A body that is not valid JSON is read only after its signature has been verified.
     return e instanceof SyntaxError ? "ok" : "refused";
   }
 })));

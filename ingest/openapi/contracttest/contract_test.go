@@ -42,7 +42,7 @@ paths:
                   id: {type: string}
                   open: {type: boolean}
                   parts: {type: array, items: {type: object, additionalProperties: false, properties: {name: {type: string}}}}
-        "404": {description: There is none. The body is empty.}
+        "404": {description: Not found. The body is empty.}
         "503":
           description: Later.
           headers: {Retry-After: {required: true, schema: {type: integer}}}
@@ -78,7 +78,7 @@ func document(t *testing.T, source string) *openapi3.T {
 func nothing(*fiber.Ctx) error { return nil }
 
 func TestRoutesAreOperations(t *testing.T) {
-	all := func(app *fiber.App) {
+	mountAll := func(app *fiber.App) {
 		app.Use(nothing)
 		group := app.Group("/valves", nothing)
 		group.Get("/:valve", nothing)
@@ -90,14 +90,14 @@ func TestRoutesAreOperations(t *testing.T) {
 		mount func(*fiber.App)
 		want  []string
 	}{
-		{"the same, whatever the parameters' names", all, nil},
-		{"a route that is not documented", func(app *fiber.App) { all(app); app.Delete("/valves/:id", nothing) },
+		{"the same routes with other names of parameters", mountAll, nil},
+		{"a route that is not documented", func(app *fiber.App) { mountAll(app); app.Delete("/valves/:id", nothing) },
 			[]string{"DELETE /valves/{}: is mounted and not documented"}},
-		{"another method of a documented path", func(app *fiber.App) { all(app); app.Get("/valves", nothing) },
+		{"another method of a documented path", func(app *fiber.App) { mountAll(app); app.Get("/valves", nothing) },
 			[]string{"GET /valves: is mounted and not documented"}},
 		{"an operation that is not mounted", func(app *fiber.App) { app.Get("/valves/:id", nothing); app.Get("/files/*", nothing) },
 			[]string{"POST /valves: is documented and not mounted"}},
-		{"a parameter where the document has the rest of the path", func(app *fiber.App) {
+		{"a parameter instead of the wildcard of the document", func(app *fiber.App) {
 			app.Get("/valves/:id", nothing)
 			app.Post("/valves", nothing)
 			app.Get("/files/:name", nothing)
@@ -121,20 +121,20 @@ func TestCheckFindsEachDifference(t *testing.T) {
 		status  int
 		header  http.Header
 		body    string
-		want    string // a part of the only difference; "" means none
+		want    string // a part of the only difference; empty for no difference
 	}{
 		{"as documented", "GET /valves/v1?limit=3", 200, http.Header{"Content-Type": {js}}, `{"id":"v1","open":true}`, ""},
-		{"our own headers need no words", "GET /valves/v1", 200, http.Header{"Content-Type": {js}, "X-Request-Id": {"7"}, "Date": {"now"}}, `{"id":"v1"}`, ""},
+		{"headers that every answer may have", "GET /valves/v1", 200, http.Header{"Content-Type": {js}, "X-Request-Id": {"7"}, "Date": {"now"}}, `{"id":"v1"}`, ""},
 		{"an undocumented field", "GET /valves/v1", 200, http.Header{"Content-Type": {js}}, `{"id":"v1","colour":"red"}`, `property "colour" is unsupported`},
-		{"an undocumented field of a list's entry", "GET /valves/v1", 200, http.Header{"Content-Type": {js}}, `{"id":"v1","parts":[{"name":"a","size":2}]}`, `property "size" is unsupported`},
+		{"an undocumented field of an element of a list", "GET /valves/v1", 200, http.Header{"Content-Type": {js}}, `{"id":"v1","parts":[{"name":"a","size":2}]}`, `property "size" is unsupported`},
 		{"a missing field", "GET /valves/v1", 200, http.Header{"Content-Type": {js}}, `{}`, `property "id" is missing`},
 		{"a field of another type", "GET /valves/v1", 200, http.Header{"Content-Type": {js}}, `{"id":1}`, "/id"},
-		{"another type of body", "GET /valves/v1", 200, http.Header{"Content-Type": {"text/html"}}, `{"id":"v1"}`, "not documented"},
-		{"a body that is no JSON", "GET /valves/v1", 200, http.Header{"Content-Type": {js}}, `{"id`, "no JSON"},
+		{"another media type", "GET /valves/v1", 200, http.Header{"Content-Type": {"text/html"}}, `{"id":"v1"}`, "not documented"},
+		{"a body that is not valid JSON", "GET /valves/v1", 200, http.Header{"Content-Type": {js}}, `{"id`, "is not valid JSON"},
 		{"an undocumented status", "GET /valves/v1", 418, nil, "", "status is not documented"},
 		{"an empty body", "GET /valves/v1", 404, nil, "", ""},
-		{"a body where there is none", "GET /valves/v1", 404, http.Header{"Content-Type": {js}}, `{}`, "should have no body"},
-		{"a header that is missing", "GET /valves/v1", 503, nil, "", "Retry-After is missing"},
+		{"a body where none is documented", "GET /valves/v1", 404, http.Header{"Content-Type": {js}}, `{}`, "should have no body"},
+		{"a missing header", "GET /valves/v1", 503, nil, "", "Retry-After is missing"},
 		{"a header of another type", "GET /valves/v1", 503, http.Header{"Retry-After": {"soon"}}, "", "Retry-After"},
 		{"an undocumented header", "GET /valves/v1", 404, http.Header{"X-Pressure": {"3"}}, "", "X-Pressure is not documented"},
 		{"an undocumented parameter", "GET /valves/v1?deep=1", 200, http.Header{"Content-Type": {js}}, `{"id":"v1"}`, "deep is not documented"},
@@ -167,13 +167,13 @@ func TestCheckFindsEachDifference(t *testing.T) {
 	}
 }
 
-func TestFieldsThatAreAlwaysThereAreNamed(t *testing.T) {
+func TestUnrequiredListsFieldsOfEveryAnswer(t *testing.T) {
 	for name, tc := range map[string]struct{ answers, want []string }{
-		"a field of every answer":             {[]string{`{"id":"a","open":true}`, `{"id":"b","open":false}`}, []string{"getValve 200.open"}},
-		"one that an answer lacks":            {[]string{`{"id":"a","open":true}`, `{"id":"b"}`}, nil},
-		"one that is required":                {[]string{`{"id":"a"}`}, nil},
-		"a field of every entry of all lists": {[]string{`{"id":"a","parts":[{"name":"x"}]}`, `{"id":"b"}`, `{"id":"c","parts":[{"name":"y"},{"name":"z"}]}`}, []string{"getValve 200.parts[].name"}},
-		"one that an entry lacks":             {[]string{`{"id":"a"}`, `{"id":"c","parts":[{"name":"y"},{}]}`}, nil},
+		"a field of every answer":               {[]string{`{"id":"a","open":true}`, `{"id":"b","open":false}`}, []string{"getValve 200.open"}},
+		"a field that an answer lacks":          {[]string{`{"id":"a","open":true}`, `{"id":"b"}`}, nil},
+		"a required field":                      {[]string{`{"id":"a"}`}, nil},
+		"a field of every element of all lists": {[]string{`{"id":"a","parts":[{"name":"x"}]}`, `{"id":"b"}`, `{"id":"c","parts":[{"name":"y"},{"name":"z"}]}`}, []string{"getValve 200.parts[].name"}},
+		"a field that an element lacks":         {[]string{`{"id":"a"}`, `{"id":"c","parts":[{"name":"y"},{}]}`}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := contracttest.New(document(t, contract))
@@ -190,7 +190,7 @@ func TestFieldsThatAreAlwaysThereAreNamed(t *testing.T) {
 	}
 }
 
-func TestUnseenAnswersAreNamed(t *testing.T) {
+func TestUncoveredListsAnswersWithoutAnExchange(t *testing.T) {
 	c := contracttest.New(document(t, contract))
 	c.Check(contracttest.Exchange{Method: "GET", Target: "/valves/v1", Status: 404})
 	c.Check(contracttest.Exchange{Method: "GET", Target: "/files/a", Status: 500})
@@ -200,15 +200,15 @@ func TestUnseenAnswersAreNamed(t *testing.T) {
 	}
 }
 
-func TestStrictNamesWhatIsLoose(t *testing.T) {
+func TestStrictListsIncompletePlaces(t *testing.T) {
 	const part = "parts: {type: array, items: {type: object, additionalProperties: false,"
 	for _, tc := range []struct{ name, old, new, want string }{
-		{"as it is", "", "", ""},
+		{"a complete document", "", "", ""},
 		{"an object that takes any field", "additionalProperties: false\n", "description: Anything.\n", "GET /valves/{id}: 200 lets undocumented fields through"},
-		{"an entry of a list that does", part, strings.TrimSuffix(part, " additionalProperties: false,"), "200.parts[] lets undocumented fields through"},
+		{"an element of a list that takes any field", part, strings.TrimSuffix(part, " additionalProperties: false,"), "200.parts[] lets undocumented fields through"},
 		{"no summary", "summary: Get a file\n", "\n", "GET /files/{rest}: needs"},
-		{"any status", `"404": {`, `"4XX": {`, "4XX is not one status"},
-		{"no word about credentials", "security: [{key: []}]\n", "\n", "GET /files/{rest}: does not say which credentials"},
+		{"a range of statuses", `"404": {`, `"4XX": {`, "4XX is not one status"},
+		{"an operation without a security requirement", "security: [{key: []}]\n", "\n", "GET /files/{rest}: does not say which credentials"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := contracttest.Strict(document(t, strings.Replace(contract, tc.old, tc.new, 1)))

@@ -21,8 +21,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Exchange is a request and its answer as they went over the wire, the request's
-// body without its Content-Encoding.
+// Exchange is a request and its answer as sent. The request's body has no Content-Encoding.
 type Exchange struct {
 	Method      string
 	Target      string // path and query
@@ -33,8 +32,8 @@ type Exchange struct {
 	AnswerBody  []byte
 }
 
-// Checker compares exchanges with a document and records the answers that it has seen. It is not
-// safe for concurrent use.
+// Checker compares exchanges with a document and records the documented answers that occurred. It
+// is not safe for concurrent use.
 type Checker struct {
 	doc  *openapi3.T
 	seen map[string]bool // "operationId status"
@@ -43,18 +42,18 @@ type Checker struct {
 	present  map[*openapi3.Schema]*presence
 }
 
-// New returns a Checker over a document.
+// New returns a Checker of a document.
 func New(doc *openapi3.T) *Checker {
 	return &Checker{doc: doc, seen: make(map[string]bool), examples: Examples{}, present: make(map[*openapi3.Schema]*presence)}
 }
 
-// Open returns a Checker over a contract. It ends the test if the contract cannot be read.
+// Open returns a Checker of a contract. It ends the test if the contract cannot be read.
 func Open(t testing.TB, contract []byte) *Checker {
 	t.Helper()
 	return New(relaytest.Must(openapi.Load(contract))(t))
 }
 
-// Ask makes a request and returns the status and the body of the answer. It reports every
+// Ask sends a request and returns the status and the body of the answer. It reports every
 // difference between the exchange and the document with t.Error.
 func (c *Checker) Ask(t testing.TB, app *fiber.App, r *http.Request) (status int, body string) {
 	t.Helper()
@@ -207,7 +206,8 @@ func query(op *openapi3.Operation, got url.Values) []string {
 	return faults
 }
 
-// value compares a text with a schema, which may require a number or a boolean.
+// value compares a string with a schema. It parses the string if the schema requires a number or a
+// boolean.
 func value(label string, ref *openapi3.SchemaRef, text string) []string {
 	var v any = text
 	if t := ref.Value.Type; t.Is("integer") || t.Is("number") || t.Is("boolean") {
@@ -240,7 +240,7 @@ func content(label string, documented openapi3.Content, h http.Header, body []by
 		return form(label, media.Schema, string(body))
 	case kind == "application/json":
 		if err := json.Unmarshal(body, &v); err != nil {
-			return []string{fmt.Sprintf("%s is no JSON: %q", label, body)}
+			return []string{fmt.Sprintf("%s is not valid JSON: %q", label, body)}
 		}
 	case kind != "" && !strings.HasPrefix(kind, "text/"):
 		return nil // the handler's own tests check other types, such as YAML

@@ -9,12 +9,12 @@ import (
 
 // presence counts the occurrences of an object in answers, and of each of its fields.
 type presence struct {
-	path    string // the first place where it was seen
+	path    string // of the first occurrence
 	objects int
 	fields  map[string]int
 }
 
-// noteAnswer counts the objects in an answer's body.
+// noteAnswer counts the objects in the body of an answer.
 func (c *Checker) noteAnswer(path string, media *openapi3.MediaType, body []byte) {
 	var v any
 	if media != nil && json.Unmarshal(body, &v) == nil {

@@ -35,14 +35,14 @@ func (Sealer) Open(sealed []byte, owner string) ([]byte, error) {
 	return reversed, nil
 }
 
-// Verify accepts values that Open opens.
+// Verify accepts values that Open decrypts.
 func (s Sealer) Verify(_ context.Context, _ *db.Tx, sealed []byte, owner string) error {
 	_, err := s.Open(sealed, owner)
 	return err
 }
 
-// Tamper changes a sealed column of the rows that a condition selects, so that the column does
-// not open. restore undoes the change.
+// Tamper changes a sealed column of the rows that a condition selects, so that the column cannot
+// be decrypted. restore undoes the change.
 func Tamper(t testing.TB, db *db.DB, table, column, condition string) (restore func()) {
 	t.Helper()
 	change := func(expression string) {

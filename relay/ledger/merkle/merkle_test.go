@@ -103,7 +103,7 @@ func TestAHeadOpensWithItsKeyOnly(t *testing.T) {
 		"key of another ledger":     {signed, otherLedgerKey},
 		"malformed key":             {signed, "key"},
 		"missing signature":         {strings.SplitAfter(signed, "\n\n")[0], tr.public},
-		"empty text":                {"", tr.public},
+		"empty string":              {"", tr.public},
 		"head of another ledger":    {otherLedgerHead, tr.public},
 		"changed origin":            {"x" + signed, tr.public},
 	} {
@@ -300,7 +300,7 @@ func TestSubsetsAndHeadsAreDistinct(t *testing.T) {
 		"another key":     {signed, otherKey},
 		"changed subject": {strings.Replace(signed, "token/ab", "token/ac", 1), tr.public},
 		"changed size":    {strings.Replace(signed, "\n9\n", "\n8\n", 1), tr.public},
-		"empty text":      {"", tr.public},
+		"empty string":    {"", tr.public},
 	} {
 		if _, err := OpenSubset(tc[0], tc[1]); err == nil {
 			t.Errorf("%s was opened", name)
