@@ -32,8 +32,8 @@ type Result struct {
 // Decoded is the result for one frame of a batch.
 type Decoded struct {
 	Result
-	Err  error         `json:"-"`
-	Took time.Duration // CPU time
+	Err     error         `json:"-"`
+	CPUTime time.Duration // CPU time
 	// Skipped is set if the frame was not decoded because the budget of the batch was used up.
 	Skipped bool `json:",omitempty"`
 }

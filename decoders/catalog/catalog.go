@@ -47,7 +47,7 @@ func (c Catalog) Compile(codec, source string, useRawPayload bool) (decoders.Dec
 		codec = JSON
 	}
 	if source != "" && !TakesSource(codec) && slices.Contains(Names(), codec) {
-		return nil, refused(codec, "source", "is not used by this codec")
+		return nil, newError(codec, "source", "is not used by this codec")
 	}
 	var d decoders.Decoder
 	var err error
@@ -63,7 +63,7 @@ func (c Catalog) Compile(codec, source string, useRawPayload bool) (decoders.Dec
 	case JavaScript:
 		d, err = c.JavaScript(source)
 	default:
-		err = refused(codec, "codec", "is unknown; valid are "+strings.Join(Names(), ", "))
+		err = newError(codec, "codec", "is unknown; valid are "+strings.Join(Names(), ", "))
 	}
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (c Catalog) Compile(codec, source string, useRawPayload bool) (decoders.Dec
 // TakesSource reports whether a codec runs a source.
 func TakesSource(codec string) bool { return codec == Expr || codec == JavaScript }
 
-func refused(codec, field, reason string) error {
+func newError(codec, field, reason string) error {
 	return &decoders.Error{Format: codec, Field: field, Offset: -1, Reason: reason}
 }
 

@@ -91,7 +91,7 @@ func VerifyThingPark(rawQuery string, body []byte, key string, now time.Time) er
 	if err != nil {
 		return err
 	}
-	documentName := thingParkDocument(d)
+	documentName := unwrapThingPark(d)
 	text := func(path string) string {
 		s, _ := d.Value(path).Text()
 		return s

@@ -23,9 +23,9 @@ func parseThingPark(p Post) ([]decoders.Frame, error) {
 	return eachFrame(ThingPark, &p, body, thingParkFrame)
 }
 
-// thingParkDocument removes the wrappers, so that their fields are fields of d. It
+// unwrapThingPark removes the wrappers, so that their fields are fields of d. It
 // returns the name of the document, or "" if the document has none.
-func thingParkDocument(d document) (name string) {
+func unwrapThingPark(d document) (name string) {
 	d.Unwrap(func(key string) bool {
 		isDocument := strings.HasPrefix(key, "DevEUI_") || key == "BS_alarm"
 		if isDocument {
@@ -37,7 +37,7 @@ func thingParkDocument(d document) (name string) {
 }
 
 func thingParkFrame(d document, f *decoders.Frame) {
-	name := thingParkDocument(d)
+	name := unwrapThingPark(d)
 	if name == "BS_alarm" && !d.Has("DevEUI") {
 		d.Identifier(f, "DevEUI", d.Text("LrrUUID|LrrID|LrrId"))
 	} else {

@@ -141,7 +141,7 @@ func (s *Script) run(p program, e *env) (any, error) {
 		if exprErr, ok := errors.AsType[*file.Error](err); ok {
 			reason = exprErr.Message
 		}
-		return nil, refused(p.key, reason)
+		return nil, newError(p.key, reason)
 	}
 	s.machines.Put(m)
 	return v, nil
@@ -150,13 +150,13 @@ func (s *Script) run(p program, e *env) (any, error) {
 func environment(f *decoders.Frame) (*env, error) {
 	switch {
 	case f.Encrypted:
-		return nil, refused("payload", "is encrypted")
+		return nil, newError("payload", "is encrypted")
 	case len(f.Payload) > maxBytes:
-		return nil, refused("payload", "is longer than an expression may read")
+		return nil, newError("payload", "is longer than an expression may read")
 	case decoders.Elements(f.Object, maxElements) < 0:
-		return nil, refused("object", "holds more than an expression may read")
+		return nil, newError("object", "holds more than an expression may read")
 	case decoders.Elements(f.Params, maxElements) < 0:
-		return nil, refused("params", "hold more than an expression may read")
+		return nil, newError("params", "hold more than an expression may read")
 	}
 	e := &env{Bytes: make([]int, len(f.Payload)), FPort: f.FPort, FCnt: int(f.FCnt), Object: f.Object, Params: f.Params}
 	for i, b := range f.Payload {
@@ -165,7 +165,7 @@ func environment(f *decoders.Frame) (*env, error) {
 	return e, nil
 }
 
-func refused(field, reason string) error {
+func newError(field, reason string) error {
 	return &decoders.Error{Format: format, Field: field, Offset: -1, Reason: reason}
 }
 

@@ -48,11 +48,11 @@ type waiter struct {
 
 // New returns a pool of at most two workers.
 func New(log *slog.Logger) *Pool {
-	return &Pool{log: log, program: self(), free: min(maxWorkers, runtime.GOMAXPROCS(0)), busy: make(map[int64]bool)}
+	return &Pool{log: log, program: programPath(), free: min(maxWorkers, runtime.GOMAXPROCS(0)), busy: make(map[int64]bool)}
 }
 
-// self returns the path of the running program, even if its file was replaced.
-func self() string {
+// programPath returns the path of the running program, even if its file was replaced.
+func programPath() string {
 	const link = "/proc/self/exe"
 	if _, err := os.Stat(link); err == nil {
 		return link
@@ -158,7 +158,7 @@ func (p *Pool) call(ctx context.Context, owner int64, req request, source string
 			return resp, relay.Errorf(relay.KindUnavailable, "codec worker: start: %w", err)
 		}
 	}
-	if resp, err = worker.call(ctx, req, source); err != nil || resp.Ends {
+	if resp, err = worker.call(ctx, req, source); err != nil || resp.Exits {
 		if err == nil {
 			worker.end()
 		} else if ended, ok := errors.AsType[*endedError](err); ok && !ended.exceeded {
@@ -179,14 +179,14 @@ func (p *Pool) Compile(source string) (decoders.Decoder, error) {
 		ended, isEnded := errors.AsType[*endedError](err)
 		switch {
 		case isEnded && ended.exceeded:
-			return nil, refused("", ended.reason)
+			return nil, newError("", ended.reason)
 		case isEnded && deaths < maxDeaths: // killed from outside: retry
 		case isEnded:
 			return nil, relay.Errorf(relay.KindUnavailable, "%s", ended.reason)
 		case err != nil:
 			return nil, err
 		case resp.Invalid != nil:
-			return nil, refused(resp.Invalid.Field, resp.Invalid.Reason)
+			return nil, newError(resp.Invalid.Field, resp.Invalid.Reason)
 		default:
 			return d, nil
 		}
@@ -221,7 +221,7 @@ func (d *decoder) DecodeBatch(ctx context.Context, owner int64, frames []*decode
 			break
 		}
 		if frames[start].Encrypted {
-			results[start].Err = refused("payload", "is encrypted")
+			results[start].Err = newError("payload", "is encrypted")
 			start++
 			continue
 		}
@@ -243,19 +243,19 @@ func (d *decoder) DecodeBatch(ctx context.Context, owner int64, frames []*decode
 			if deaths++; len(req.Frames) > 1 {
 				size, deaths = 1, 0 // doubled after each response
 			} else if ended.exceeded || deaths == maxDeaths {
-				results[start] = decoders.Decoded{Result: decoders.Result{LimitExceeded: true}, Err: refused("", ended.reason), Took: deathTime}
+				results[start] = decoders.Decoded{Result: decoders.Result{LimitExceeded: true}, Err: newError("", ended.reason), CPUTime: deathTime}
 				used, deaths = used+deathTime, 0
 				start++
 			}
 			continue
 		}
 		// 3. Record the results. The time of the first result includes compiling the source.
-		compiled := min(max(resp.Compiled, 0), callTime)
+		compiled := min(max(resp.CompileTime, 0), callTime)
 		switch {
 		case err != nil:
 			return nil, err
 		case resp.Invalid != nil: // although it was valid when it was saved
-			results[start] = decoders.Decoded{Err: refused(resp.Invalid.Field, resp.Invalid.Reason), Took: compiled}
+			results[start] = decoders.Decoded{Err: newError(resp.Invalid.Field, resp.Invalid.Reason), CPUTime: compiled}
 			used += compiled
 			start++
 		case len(resp.Results) == 0 || len(resp.Results) > len(req.Frames):
@@ -263,12 +263,12 @@ func (d *decoder) DecodeBatch(ctx context.Context, owner int64, frames []*decode
 		}
 		size, deaths = min(2*size, len(frames)), 0
 		for i, r := range resp.Results {
-			r.Took = min(max(r.Took, 0), callTime)
+			r.CPUTime = min(max(r.CPUTime, 0), callTime)
 			if i == 0 {
-				r.Took += compiled
+				r.CPUTime += compiled
 			}
 			results[start] = r.decoded()
-			used += r.Took
+			used += r.CPUTime
 			start++
 		}
 	}

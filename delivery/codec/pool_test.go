@@ -249,13 +249,13 @@ func TestTheTimeOfTheFirstFrameIncludesCompiling(t *testing.T) {
 	cached, err := d.DecodeBatch(t.Context(), 1, frames(2), 0)
 	relaytest.NoError(t, err)
 	resp := relaytest.Must(p.call(t.Context(), 1, request{Hash: "another", Frames: []frame{{}}}, source))(t)
-	if resp.Compiled <= 0 || recompiled[0].Took <= cached[0].Took {
-		t.Errorf("compiled in %s; the first frame took %s with a new worker, and %s with a worker that has the source", resp.Compiled, recompiled[0].Took, cached[0].Took)
+	if resp.CompileTime <= 0 || recompiled[0].CPUTime <= cached[0].CPUTime {
+		t.Errorf("compiled in %s; the first frame took %s with a new worker, and %s with a worker that has the source", resp.CompileTime, recompiled[0].CPUTime, cached[0].CPUTime)
 	}
 }
 
 func TestTheNumberOfKnownSourcesIsBounded(t *testing.T) {
-	worker := relaytest.Must(startProcess(self()))(t)
+	worker := relaytest.Must(startProcess(programPath()))(t)
 	defer worker.end()
 	for i := range maxKnown {
 		worker.known[fmt.Sprint(i)] = true
@@ -325,7 +325,7 @@ func TestTheMemoryOfAWorkerIsLimited(t *testing.T) {
 		"return Object.entries(new Uint8Array(4194304))", "let a = []; for (;;) a.push(new ArrayBuffer(1e6))",
 		"let s = 'xy'; for (;;) s += s", "let n = 3n; for (;;) n = n * n", "return new ArrayBuffer(2 ** 31).byteLength",
 	} {
-		worker := relaytest.Must(startProcess(self()))(t)
+		worker := relaytest.Must(startProcess(programPath()))(t)
 		_, err := worker.call(t.Context(), request{Hash: "h", Frames: []frame{{}}}, body(code))
 		if err == nil {
 			worker.end()
@@ -344,7 +344,7 @@ func TestAWorkerHasNoVariablesAndFilesOfTheGateway(t *testing.T) {
 	defer file.Close()
 	listener := relaytest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
-	worker := relaytest.Must(startProcess(self()))(t)
+	worker := relaytest.Must(startProcess(programPath()))(t)
 	defer worker.end()
 	_, err := worker.call(t.Context(), request{Hash: "h", Frames: []frame{{}}}, body("return {data: {}}"))
 	relaytest.NoError(t, err)
@@ -411,8 +411,8 @@ func FuzzServe(f *testing.F) {
 			w.sources = maxSources
 		}
 		resp := w.serve(req)
-		if len(resp.Results) > len(req.Frames) || resp.Ends {
-			t.Errorf("%d results for %d frames, Ends = %t", len(resp.Results), len(req.Frames), resp.Ends)
+		if len(resp.Results) > len(req.Frames) || resp.Exits {
+			t.Errorf("%d results for %d frames, Ends = %t", len(resp.Results), len(req.Frames), resp.Exits)
 		}
 		message.Reset()
 		relaytest.NoError(t, send(&message, resp), receive(&message, new(response), maxResponse))

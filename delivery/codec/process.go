@@ -29,7 +29,7 @@ type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stdout *bufio.Reader
-	stderr head
+	stderr prefixBuffer
 	known  map[string]bool // hashes of the sources that the worker has received
 }
 
@@ -69,7 +69,7 @@ func (p *process) call(ctx context.Context, req request, source string) (resp re
 	if !p.known[req.Hash] {
 		req.Source = source
 	}
-	if resp, err = p.exchange(req); err == nil && resp.Unknown {
+	if resp, err = p.exchange(req); err == nil && resp.NeedsSource {
 		req.Source = source
 		resp, err = p.exchange(req)
 	}
@@ -79,7 +79,7 @@ func (p *process) call(ctx context.Context, req request, source string) (resp re
 			clear(p.known)
 		}
 		p.known[req.Hash] = true
-		resp.Ends = resp.Ends || !stop() // killed after its response
+		resp.Exits = resp.Exits || !stop() // killed after its response
 		return resp, nil
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		p.end()
@@ -127,22 +127,22 @@ func (p *process) end() string {
 	return p.cmd.ProcessState.String()
 }
 
-// head stores the beginning of the data written to it: the first line of a Go program's
+// prefixBuffer stores the beginning of the data written to it: the first line of a Go program's
 // standard error is the reason of a crash. It is safe for concurrent use.
-type head struct {
+type prefixBuffer struct {
 	mu   sync.Mutex
 	text []byte
 }
 
 // Write implements io.Writer.
-func (h *head) Write(b []byte) (int, error) {
+func (h *prefixBuffer) Write(b []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.text = append(h.text, b[:min(len(b), maxStderr-len(h.text))]...)
 	return len(b), nil
 }
 
-func (h *head) String() string {
+func (h *prefixBuffer) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return string(h.text)

@@ -45,15 +45,15 @@ type frame struct {
 // response is the response to a request. Results has the results of the first frames; the
 // worker did not run the remaining frames.
 type response struct {
-	// Unknown is set if the worker needs the source.
-	Unknown bool `json:"unknown,omitempty"`
+	// NeedsSource is set if the worker needs the source.
+	NeedsSource bool `json:"unknown,omitempty"`
 	// Invalid is the error of a source that cannot be used.
 	Invalid *decoders.Error `json:"invalid,omitempty"`
 	Results []result        `json:"results,omitempty"`
-	// Compiled is the CPU time of compiling the source; 0 if it was compiled before.
-	Compiled time.Duration `json:"compiled,omitempty"`
-	// Ends is set if the worker exits after this response.
-	Ends bool `json:"ends,omitempty"`
+	// CompileTime is the CPU time of compiling the source; 0 if it was compiled before.
+	CompileTime time.Duration `json:"compiled,omitempty"`
+	// Exits is set if the worker exits after this response.
+	Exits bool `json:"ends,omitempty"`
 }
 
 // result is the result of one frame. Failure replaces Err, which has no JSON form.
@@ -71,7 +71,7 @@ func newResult(res decoders.Result, err error) result {
 func (r result) decoded() decoders.Decoded {
 	r.Skipped = false
 	if r.Failure != nil {
-		r.Err = refused(r.Failure.Field, r.Failure.Reason)
+		r.Err = newError(r.Failure.Field, r.Failure.Reason)
 	}
 	return r.Decoded
 }
@@ -80,12 +80,12 @@ func (r result) decoded() decoders.Decoded {
 func newFailure(err error) *decoders.Error {
 	failure, ok := errors.AsType[*decoders.Error](err)
 	if err != nil && !ok {
-		return refused("", err.Error())
+		return newError("", err.Error())
 	}
 	return failure
 }
 
-func refused(field, reason string) *decoders.Error {
+func newError(field, reason string) *decoders.Error {
 	return &decoders.Error{Format: "javascript", Field: field, Offset: -1, Reason: reason}
 }
 

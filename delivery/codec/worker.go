@@ -78,7 +78,7 @@ func Work(requests io.Reader, responses io.Writer) error {
 		}
 		checks.Reset(watchEvery)
 		resp := w.serve(req)
-		if err := send(responses, resp); err != nil || resp.Ends {
+		if err := send(responses, resp); err != nil || resp.Exits {
 			return err
 		}
 		if heldMemory() > memoryLimit/3 { // this garbage must not count against the limit of the next codec
@@ -121,9 +121,9 @@ const (
 	compileTimeExceeded = "the source was not compiled within 2 s"
 )
 
-// limited runs a call with a limit of CPU time and returns its CPU time. The lock prevents
+// runLimited runs a call with a limit of CPU time and returns its CPU time. The lock prevents
 // watch from interrupting the next call instead.
-func (w *worker) limited(limit time.Duration, call func()) time.Duration {
+func (w *worker) runLimited(limit time.Duration, call func()) time.Duration {
 	began := cpuTime()
 	w.mu.Lock()
 	w.limit, w.began = limit, began
@@ -142,15 +142,15 @@ func (w *worker) serve(req request) (resp response) {
 	codec := w.codecs[req.Hash]
 	if codec == nil {
 		if req.Source == "" {
-			return response{Unknown: true}
+			return response{NeedsSource: true}
 		}
 		var err error
-		resp.Compiled = w.limited(compileLimit, func() { codec, err = javascript.Compile(req.Source) })
+		resp.CompileTime = w.runLimited(compileLimit, func() { codec, err = javascript.Compile(req.Source) })
 		if err == nil && len(req.Frames) == 0 {
-			w.limited(callLimit, func() { err = codec.Check(&w.interrupter) })
+			w.runLimited(callLimit, func() { err = codec.Check(&w.interrupter) })
 		}
 		if err != nil {
-			resp.Invalid, resp.Ends = newFailure(err), w.interrupted
+			resp.Invalid, resp.Exits = newFailure(err), w.interrupted
 			return resp
 		}
 		if w.sources += len(req.Source); w.sources > maxSources {
@@ -160,24 +160,24 @@ func (w *worker) serve(req request) (resp response) {
 		w.codecs[req.Hash] = codec
 	}
 	resp.Results = make([]result, 0, len(req.Frames))
-	used, size := resp.Compiled, 0
+	used, size := resp.CompileTime, 0
 	for i, f := range req.Frames {
 		if i > 0 && (req.Budget > 0 && used >= req.Budget || size > maxResults || w.interrupted || time.Since(began) > requestTime) {
 			break
 		}
 		var r result
-		took := w.limited(callLimit, func() {
+		took := w.runLimited(callLimit, func() {
 			res, err := codec.DecodeUntil(&decoders.Frame{
 				Payload: f.Payload, FPort: f.FPort, FCnt: f.FCnt, Identifier: f.Identifier, Name: f.Name,
 				Params: f.Params, NetworkTime: f.NetworkTime, SampleTime: f.SampleTime,
 			}, &w.interrupter)
 			r = newResult(res, err)
 		})
-		r.Took = took
+		r.CPUTime = took
 		used += took
 		size += r.size()
 		resp.Results = append(resp.Results, r)
 	}
-	resp.Ends = w.interrupted
+	resp.Exits = w.interrupted
 	return resp
 }

@@ -165,8 +165,8 @@ func data[A, B any](status int, handle func(*fiber.Ctx) (A, error), render func(
 	}
 }
 
-// same renders a record as it is.
-func same[T any](v T) T { return v }
+// identity renders a record as it is.
+func identity[T any](v T) T { return v }
 
 func ofAccount[A any](read func(context.Context, relay.AccountID) (A, error)) func(*fiber.Ctx) (A, error) {
 	return func(c *fiber.Ctx) (A, error) { return read(c.UserContext(), httpd.AccountOf(c)) }

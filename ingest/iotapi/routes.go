@@ -38,10 +38,10 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Post("/decoders/:decoder_id/sensors", data(fiber.StatusOK, s.addDecoderSensor, mappingsOf))
 	r.Post("/decoders", data(fiber.StatusCreated, s.createDecoder, decoderOf))
 	r.Delete("/decoders/:decoder_id/sensors/:key", params.WithoutQuery(data(fiber.StatusOK, s.deleteDecoderSensor, mappingsOf)))
-	r.Get("/decoders/templates", pages(listTemplates, same))
+	r.Get("/decoders/templates", pages(listTemplates, identity))
 	r.Get("/decoders/:decoder_id", s.getDecoder)
 	r.Delete("/decoders/:decoder_id", params.WithoutQuery(s.deleteDecoder))
-	r.Get("/decoders/:decoder_id/sensors", httpd.Search, pages(s.listDecoderSensors, same))
+	r.Get("/decoders/:decoder_id/sensors", httpd.Search, pages(s.listDecoderSensors, identity))
 	r.Get("/decoders", httpd.Search, pages(ofAccount(s.IoT.Decoders), decoderOf))
 	r.Patch("/decoders/:decoder_id", data(fiber.StatusOK, s.patchDecoder, decoderOf))
 
@@ -68,7 +68,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Get("/locations", httpd.Search, pages(ofAccount(s.IoT.Locations), locationOf))
 	r.Post("/locations", data(fiber.StatusCreated, s.createLocation, locationOf))
 
-	r.Post("/rules/try", httpd.Search, params.WithoutQuery(data(fiber.StatusOK, s.tryRule, same)))
+	r.Post("/rules/try", httpd.Search, params.WithoutQuery(data(fiber.StatusOK, s.tryRule, identity)))
 	r.Get("/rules", httpd.Search, s.listRules)
 	r.Post("/rules", params.WithoutQuery(s.createRule))
 	r.Get("/rules/:rule_id", data(fiber.StatusOK, ofRecord("rule_id", s.Rules.Rule), ruleOf))

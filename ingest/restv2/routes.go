@@ -46,7 +46,7 @@ func New(d Deps) *Surface { return &Surface{d} }
 // kinds of relays are together.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r := app.Group("/v2", auth.Require(account.Messaging, httpd.APIStyle(httpd.XAuthTokenOrBearer)), httpd.ErrorsOf(httpd.Errors{
-		relay.KindInvalid:  invalid,
+		relay.KindInvalid:  sendProblems,
 		relay.KindNoCredit: httpd.Fixed(fiber.StatusPaymentRequired, "Insufficient credit."),
 		relay.KindConflict: httpd.Fixed(fiber.StatusConflict, "The record was changed by another request."),
 	}).Handler)

@@ -156,8 +156,8 @@ type invalidJSON struct {
 	Errors  string `json:"errors"` // the failed parameters
 }
 
-// invalid answers with the names of the failed parameters in errors and the reasons in message.
-func invalid(c *fiber.Ctx, err error) error {
+// sendProblems answers with the names of the failed parameters in errors and the reasons in message.
+func sendProblems(c *fiber.Ctx, err error) error {
 	fields := relay.FieldsOf(err)
 	names := slices.Sorted(maps.Keys(fields))
 	var reasons []string

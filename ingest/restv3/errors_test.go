@@ -41,9 +41,9 @@ func TestErrorAnswers(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			app := httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
 			fail := func(*fiber.Ctx) error { return tc.err }
-			r := app.Group("/", problems())
+			r := app.Group("/", errorHandler())
 			r.Get("/", fail)
-			r.Get("/bare", bare, fail)
+			r.Get("/bare", omitSuccess, fail)
 			status, got, _ := answertest.Ask(t, app, answertest.Request("GET", tc.path, ""))
 			relaytest.Equal(t, "the status", status, tc.status)
 			relaytest.Equal(t, "the answer", got, tc.body)

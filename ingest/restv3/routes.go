@@ -30,14 +30,14 @@ func New(d Deps) *Surface { return &Surface{d} }
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	// The inner problems handler formats errors of handlers before they are recorded.
 	refuse := func(status int, message string) fiber.Handler {
-		return func(c *fiber.Ctx) error { return refused(c, status, message) }
+		return func(c *fiber.Ctx) error { return sendError(c, status, message) }
 	}
-	r := app.Group("/v3/mno", problems(), auth.Require(account.Cellular, httpd.Style{
+	r := app.Group("/v3/mno", errorHandler(), auth.Require(account.Cellular, httpd.Style{
 		Kind:            httpd.API,
 		Credential:      httpd.XAuthTokenOrBearer,
 		Unauthenticated: refuse(fiber.StatusUnauthorized, "Unauthenticated."),
 		Forbidden:       refuse(fiber.StatusForbidden, "This action is unauthorised."),
-	}), problems())
+	}), errorHandler())
 
 	sims, subscribers := sim.Columns(), sim.SubscriberColumns()
 
@@ -58,9 +58,9 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 
 	r.Get("/job", httpd.Search, s.listJobs)
 	r.Get("/job/:jobId/status", record(fiber.StatusOK, "Job found.", ofRecord("jobId", s.Actions.Job), statusOf))
-	r.Post("/job/cdr", bare, order("CDR report requested.", s.Usage.RequestCDR))
+	r.Post("/job/cdr", omitSuccess, order("CDR report requested.", s.Usage.RequestCDR))
 	r.Get("/job/:id/cdr/stream", httpd.Export, s.streamCDR)
-	r.Post("/job/usage", bare, order("Usage report requested.", s.Usage.RequestUsage))
+	r.Post("/job/usage", omitSuccess, order("Usage report requested.", s.Usage.RequestUsage))
 	r.Get("/job/:id/usage", httpd.Search, s.usageReport)
 
 	r.Post("/pool", record(fiber.StatusCreated, "Pool created.", create(input.pool, s.SIMs.CreatePool), poolOf))
@@ -85,6 +85,6 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 		if remaining := c.Path()[len("/v3"):]; remaining != "" && remaining[0] != '/' {
 			return c.Next() // Fiber also calls the handler for /v30
 		}
-		return refused(c, fiber.StatusNotFound, "Not found.")
+		return sendError(c, fiber.StatusNotFound, "Not found.")
 	})
 }

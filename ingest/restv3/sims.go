@@ -94,7 +94,7 @@ func (s *Surface) attach(c *fiber.Ctx) error {
 	if err := s.SIMs.Attach(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), list); err != nil {
 		return err
 	}
-	return done(c, fiber.StatusCreated, "ICCIDs attached to the pool.", nil)
+	return sendResult(c, fiber.StatusCreated, "ICCIDs attached to the pool.", nil)
 }
 
 // begin returns a handler that answers with the id of the job that start creates.

@@ -14,8 +14,8 @@ type envelope struct {
 	Meta    *metaJSON `json:"meta,omitempty"`
 }
 
-// done answers a successful operation. data may be nil.
-func done(c *fiber.Ctx, status int, message string, data any) error {
+// sendResult answers a successful operation. data may be nil.
+func sendResult(c *fiber.Ctx, status int, message string, data any) error {
 	return c.Status(status).JSON(envelope{Success: true, Message: message, Data: data})
 }
 
@@ -26,7 +26,7 @@ func record[A, B any](status int, message string, handle func(*fiber.Ctx) (A, er
 		if err != nil {
 			return err
 		}
-		return done(c, status, message, render(v))
+		return sendResult(c, status, message, render(v))
 	}
 }
 

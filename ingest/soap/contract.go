@@ -20,7 +20,7 @@ type element struct {
 	children []element // of an element without text
 }
 
-func (e element) many() int { return max(e.limit, 1) }
+func (e element) maxCount() int { return max(e.limit, 1) }
 
 // operation describes a request element.
 type operation struct {

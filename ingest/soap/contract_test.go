@@ -87,8 +87,8 @@ func expected(elements []element, path string) string {
 		if e.optional {
 			minOccurs = "0"
 		}
-		if e.many() > 1 {
-			maxOccurs = fmt.Sprint(e.many())
+		if e.maxCount() > 1 {
+			maxOccurs = fmt.Sprint(e.maxCount())
 		}
 		for _, word := range e.kind.enumerated {
 			limits += " enumeration=" + word

@@ -85,23 +85,23 @@ func decode(described []element, parent *node, path string, m *mistakes) values 
 // read adds the value of the nth element of its name.
 func (e element) read(n *node, path string, nth int, decoded values, m *mistakes) {
 	path += e.name
-	if e.many() > 1 {
+	if e.maxCount() > 1 {
 		path += fmt.Sprintf("[%d]", nth-1)
 	}
 	switch {
-	case nth == e.many()+1 && e.many() > 1:
-		m.add(n, path, "expected at most %d", e.many())
+	case nth == e.maxCount()+1 && e.maxCount() > 1:
+		m.add(n, path, "expected at most %d", e.maxCount())
 		return
-	case nth > e.many() && e.many() > 1:
+	case nth > e.maxCount() && e.maxCount() > 1:
 		return // the first element above the limit has been reported
-	case nth > e.many():
+	case nth > e.maxCount():
 		m.add(n, path, "is given twice")
 		return
 	}
 	v, present := e.value(n, path, m)
 	switch {
 	case !present:
-	case e.many() > 1:
+	case e.maxCount() > 1:
 		entries, _ := decoded[e.name].([]any)
 		decoded[e.name] = append(entries, v)
 	default:

@@ -35,11 +35,11 @@ func (w *worker) DecodeBatch(_ context.Context, _ int64, frames []*decoders.Fram
 			continue
 		}
 		decoded[i].Result, decoded[i].Err = w.Decode(f)
-		decoded[i].Took = 40 * time.Millisecond
+		decoded[i].CPUTime = 40 * time.Millisecond
 		if f.Payload[0] == 255 {
-			decoded[i].Took = time.Second
+			decoded[i].CPUTime = time.Second
 		}
-		used += decoded[i].Took
+		used += decoded[i].CPUTime
 	}
 	return decoded, nil
 }

@@ -170,7 +170,7 @@ func (s *Service) runProgram(ctx context.Context, w *workItem, following []*work
 		started := s.options.Now()
 		result, err := program.codec.Decode(w.decoderInput())
 		took = s.options.Now().Sub(started)
-		w.decoded = &decoders.Decoded{Result: result, Err: err, Took: took}
+		w.decoded = &decoders.Decoded{Result: result, Err: err, CPUTime: took}
 		return took, nil
 	}
 	group := []*workItem{w}
@@ -187,7 +187,7 @@ func (s *Service) runProgram(ctx context.Context, w *workItem, following []*work
 	for i := range decoded {
 		if !decoded[i].Skipped {
 			group[i].decoded = &decoded[i]
-			took += decoded[i].Took
+			took += decoded[i].CPUTime
 		}
 	}
 	return took, nil
@@ -196,7 +196,7 @@ func (s *Service) runProgram(ctx context.Context, w *workItem, following []*work
 // recordCall records the duration of the call that decoded a frame, and logs a suspension.
 func (s *Service) recordCall(w *workItem) {
 	now, c := s.options.Now(), w.device.decoder
-	if !w.preview && c.program.recordCall(now, w.decoded.Took, w.decoded.LimitExceeded) {
+	if !w.preview && c.program.recordCall(now, w.decoded.CPUTime, w.decoded.LimitExceeded) {
 		s.suspensions.Add(1)
 		s.options.Logger.Error("decoder suspended: its codec keeps exceeding its limits",
 			"account", w.Account, "decoder", c.ID, "until", now.Add(suspension).UTC())

@@ -236,36 +236,36 @@ type timedReadings struct {
 }
 
 func (t timedReadings) Write(ctx context.Context, b iot.Readings) ([]iot.Refused, error) {
-	defer t.since("write", time.Now())
+	defer t.observeSince("write", time.Now())
 	return t.ReadingStore.Write(ctx, b)
 }
 
 func (t timedReadings) Readings(ctx context.Context, q iot.Query) ([]iot.Point, error) {
-	defer t.since("readings", time.Now())
+	defer t.observeSince("readings", time.Now())
 	return t.ReadingStore.Readings(ctx, q)
 }
 
 func (t timedReadings) Aggregate(ctx context.Context, q iot.AggregateQuery) ([]iot.Bucket, error) {
-	defer t.since("aggregate", time.Now())
+	defer t.observeSince("aggregate", time.Now())
 	return t.ReadingStore.Aggregate(ctx, q)
 }
 
 func (t timedReadings) Forget(ctx context.Context, acct relay.AccountID, old []iot.Expired) error {
-	defer t.since("forget", time.Now())
+	defer t.observeSince("forget", time.Now())
 	return t.ReadingStore.Forget(ctx, acct, old)
 }
 
 func (t timedReadings) Latest(ctx context.Context, acct relay.AccountID, deviceID string, types []string) ([]iot.Point, error) {
-	defer t.since("latest", time.Now())
+	defer t.observeSince("latest", time.Now())
 	return t.ReadingStore.Latest(ctx, acct, deviceID, types)
 }
 
 func (t timedReadings) LastStored(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]time.Time, error) {
-	defer t.since("last_stored", time.Now())
+	defer t.observeSince("last_stored", time.Now())
 	return t.ReadingStore.LastStored(ctx, acct, deviceIDs)
 }
 
-func (t timedReadings) since(operation string, began time.Time) {
+func (t timedReadings) observeSince(operation string, began time.Time) {
 	t.observe(operation, time.Since(began))
 }
 

@@ -51,7 +51,7 @@ func (b backupCommand) Run(w client.Environment) error {
 		return fmt.Errorf("backup: %w", err)
 	}
 	dir := filepath.Join(cfg.DataDir, readingsDir)
-	if _, err := os.Stat(dir); err == nil && cfg.Influx.URL == "" && missing(filepath.Join(dir, readings.File)) {
+	if _, err := os.Stat(dir); err == nil && cfg.Influx.URL == "" && isMissing(filepath.Join(dir, readings.File)) {
 		return fmt.Errorf("backup: %s is missing or empty: start the gateway, which restores it from the journal", filepath.Join(dir, readings.File))
 	}
 	for _, name := range databases() {
@@ -75,7 +75,7 @@ func (b backupCommand) Run(w client.Environment) error {
 // backup.
 func checkMasterKey(ctx context.Context, cfg config.Config, dir string) error {
 	file := filepath.Join(dir, db.File)
-	if missing(file) {
+	if isMissing(file) {
 		return nil // the records are in PostgreSQL
 	}
 	database, err := db.OpenSQLiteCopy(file)

@@ -72,15 +72,15 @@ func checkDatabases(cfg config.Config) error {
 	if _, err := os.Stat(filepath.Join(cfg.DataDir, databaseFile)); errors.Is(err, fs.ErrNotExist) {
 		return nil // a new data directory
 	}
-	if path := filepath.Join(cfg.DataDir, db.File); cfg.Database.URL == "" && missing(path) {
+	if path := filepath.Join(cfg.DataDir, db.File); cfg.Database.URL == "" && isMissing(path) {
 		return fmt.Errorf("%s is missing or empty, although the gateway was used with a database: "+
 			"run `penstock restore` with a backup; to begin with an empty database, run `penstock migrate`; then start the gateway and run `penstock recover`", path)
 	}
 	return nil
 }
 
-// missing reports whether a file does not exist or is empty.
-func missing(path string) bool {
+// isMissing reports whether a file does not exist or is empty.
+func isMissing(path string) bool {
 	info, err := os.Stat(path)
 	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
 }

@@ -451,9 +451,9 @@ func (m *membership) check(context.Context) error {
 	return nil
 }
 
-// missing returns the time range of the writes that the database may lack. The range begins at the
+// isMissing returns the time range of the writes that the database may lack. The range begins at the
 // last write of a restored database, and has no beginning for another database.
-func (m *membership) missing(halt registry.Halt) *admin.MissingRecords {
+func (m *membership) missingRecords(halt registry.Halt) *admin.MissingRecords {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	since := time.Time{}
@@ -493,7 +493,7 @@ func (m *membership) Recover(ctx context.Context) (result admin.Recovered, err e
 	if err != nil {
 		return result, err
 	}
-	result.Missing = m.missing(halt)
+	result.Missing = m.missingRecords(halt)
 	if result.Unknown, err = m.afterRestore(ctx, halt); err != nil {
 		return result, err
 	}

@@ -9,36 +9,36 @@ import (
 	"github.com/penstock/penstock/decoders/values"
 )
 
-// entry is the codec's decoding function.
-type entry struct {
+// entryFunction is the codec's decoding function.
+type entryFunction struct {
 	name string
 	call goja.Callable
 }
 
 // findEntry finds the codec's decoding function. It prefers the standard form to the older ones.
-func (r *realm) findEntry(aliases map[string]string) (entry, error) {
+func (r *realm) findEntry(aliases map[string]string) (entryFunction, error) {
 	names := []string{"decodeUplink", "Decode", "Decoder"}
 	for _, name := range names {
-		if f, ok := r.function(name, aliases); ok {
-			return entry{name, f}, nil
+		if f, ok := r.findFunction(name, aliases); ok {
+			return entryFunction{name, f}, nil
 		}
 	}
-	for _, v := range r.modules(aliases) {
+	for _, v := range r.exportedValues(aliases) {
 		if f, ok := goja.AssertFunction(v); ok {
-			return entry{"decodeUplink", f}, nil
+			return entryFunction{"decodeUplink", f}, nil
 		}
 	}
 	for _, name := range names {
-		if f, ok := r.wrapped(name, aliases); ok {
-			return entry{name, f}, nil
+		if f, ok := r.findWrapped(name, aliases); ok {
+			return entryFunction{name, f}, nil
 		}
 	}
-	return entry{}, refused("", "none of the functions decodeUplink, Decode and Decoder is defined")
+	return entryFunction{}, newError("", "none of the functions decodeUplink, Decode and Decoder is defined")
 }
 
-// function finds a function by its name: an alias, a global function or a member of the
+// findFunction finds a function by its name: an alias, a global function or a member of the
 // exports of a module.
-func (r *realm) function(name string, aliases map[string]string) (goja.Callable, bool) {
+func (r *realm) findFunction(name string, aliases map[string]string) (goja.Callable, bool) {
 	if local, ok := aliases[name]; ok {
 		if f, ok := goja.AssertFunction(r.vm.Get(local)); ok {
 			return f, true
@@ -47,7 +47,7 @@ func (r *realm) function(name string, aliases map[string]string) (goja.Callable,
 	if f, ok := goja.AssertFunction(r.vm.Get(name)); ok {
 		return f, true
 	}
-	for _, v := range r.modules(aliases) {
+	for _, v := range r.exportedValues(aliases) {
 		if obj, ok := v.(*goja.Object); ok {
 			if f, ok := method(obj, name); ok {
 				return f, true
@@ -57,11 +57,11 @@ func (r *realm) function(name string, aliases map[string]string) (goja.Callable,
 	return nil, false
 }
 
-// wrapped finds a function by its name in objects that a module exports or that the codec
+// findWrapped finds a function by its name in objects that a module exports or that the codec
 // declares: exports.driver = {decodeUplink}, or var driver = {decodeUplink}.
-func (r *realm) wrapped(name string, aliases map[string]string) (goja.Callable, bool) {
+func (r *realm) findWrapped(name string, aliases map[string]string) (goja.Callable, bool) {
 	var wrappers []*goja.Object
-	for _, v := range r.modules(aliases) {
+	for _, v := range r.exportedValues(aliases) {
 		if obj, ok := v.(*goja.Object); ok {
 			wrappers = append(wrappers, membersOf(obj)...)
 		}
@@ -99,8 +99,8 @@ func method(obj *goja.Object, name string) (goja.Callable, bool) {
 	return func(_ goja.Value, args ...goja.Value) (goja.Value, error) { return f(obj, args...) }, true
 }
 
-// modules returns the values that a CommonJS or ES module exports.
-func (r *realm) modules(aliases map[string]string) []goja.Value {
+// exportedValues returns the values that a CommonJS or ES module exports.
+func (r *realm) exportedValues(aliases map[string]string) []goja.Value {
 	var values []goja.Value
 	if module, ok := r.vm.Get("module").(*goja.Object); ok {
 		values = append(values, module.Get("exports"))
@@ -131,13 +131,13 @@ func (r *realm) decode(aliases map[string]string) (decoders.Result, error) {
 		return res, err
 	}
 	value := export.value(data, 0)
-	if export.excess != "" {
-		return res, refused(e.name, export.excess)
+	if export.limitError != "" {
+		return res, newError(e.name, export.limitError)
 	}
 	values.AppendTimed(&res, "", value)
-	f, ok := r.function("normalizeUplink", aliases)
+	f, ok := r.findFunction("normalizeUplink", aliases)
 	if !ok {
-		f, ok = r.wrapped("normalizeUplink", aliases)
+		f, ok = r.findWrapped("normalizeUplink", aliases)
 	}
 	if ok && e.name == "decodeUplink" {
 		r.normalize(f, data, &res)
@@ -155,7 +155,7 @@ func (r *realm) arguments(name string) []goja.Value {
 	bytes, port := r.vm.NewArray(items...), r.vm.ToValue(f.FPort)
 	switch name {
 	case "Decode":
-		return []goja.Value{port, bytes, r.value(orEmpty(f.Params))}
+		return []goja.Value{port, bytes, r.value(emptyIfNil(f.Params))}
 	case "Decoder":
 		return []goja.Value{bytes, port, r.value(map[string]any{
 			"type": "uplink", "dev_eui": f.Identifier, "name": f.Name, "fcnt": f.FCnt, "port": f.FPort,
@@ -165,14 +165,14 @@ func (r *realm) arguments(name string) []goja.Value {
 	input := r.vm.NewObject()
 	_ = input.Set("bytes", bytes)
 	_ = input.Set("fPort", port)
-	if date, err := r.vm.New(r.date, r.vm.ToValue(frameTime(f).UnixMilli())); err == nil {
+	if date, err := r.vm.New(r.dateClass, r.vm.ToValue(frameTime(f).UnixMilli())); err == nil {
 		_ = input.Set("recvTime", date)
 	}
-	_ = input.Set("variables", r.value(orEmpty(f.Params)))
+	_ = input.Set("variables", r.value(emptyIfNil(f.Params)))
 	return []goja.Value{input}
 }
 
-func orEmpty(m map[string]any) map[string]any {
+func emptyIfNil(m map[string]any) map[string]any {
 	if m == nil {
 		return map[string]any{}
 	}

@@ -14,8 +14,8 @@ import (
 
 const (
 	format = "javascript"
-	// origin is the file name of the codec in the interpreter's stack traces.
-	origin = "codec"
+	// sourceName is the file name of the codec in the interpreter's stack traces.
+	sourceName = "codec"
 )
 
 // Codec is a compiled source. It is safe for concurrent use.
@@ -67,9 +67,9 @@ func (c *Codec) Decode(f *decoders.Frame) (decoders.Result, error) {
 func (c *Codec) DecodeUntil(f *decoders.Frame, i *Interrupter) (decoders.Result, error) {
 	switch {
 	case f.Encrypted:
-		return decoders.Result{}, refused("payload", "is encrypted")
+		return decoders.Result{}, newError("payload", "is encrypted")
 	case len(f.Payload) > maxBytes:
-		return decoders.Result{}, refused("payload", fmt.Sprintf("is longer than %d bytes", maxBytes))
+		return decoders.Result{}, newError("payload", fmt.Sprintf("is longer than %d bytes", maxBytes))
 	}
 	return c.call(f, i, func(r *realm) (decoders.Result, error) { return r.decode(c.aliases) })
 }
@@ -109,7 +109,7 @@ func (c *Codec) call(f *decoders.Frame, i *Interrupter, use func(*realm) (decode
 			if thrown, ok := x.(error); ok && errors.As(thrown, &exception) {
 				err = r.failure("", thrown)
 			} else {
-				err = refused("", clipText(fmt.Sprintf("the interpreter failed: %v", x)))
+				err = newError("", clipText(fmt.Sprintf("the interpreter failed: %v", x)))
 			}
 		}
 		i.vm.Store(nil)
@@ -120,7 +120,7 @@ func (c *Codec) call(f *decoders.Frame, i *Interrupter, use func(*realm) (decode
 			return res, r.failure("", err)
 		}
 	}
-	r.date, r.shim = r.vm.Get("Date").(*goja.Object), r.vm.Get("Buffer")
+	r.dateClass, r.bufferClass = r.vm.Get("Date").(*goja.Object), r.vm.Get("Buffer")
 	if _, err := r.vm.RunProgram(c.code); err != nil {
 		return res, r.failure("", err)
 	}
@@ -132,47 +132,47 @@ func (c *Codec) call(f *decoders.Frame, i *Interrupter, use func(*realm) (decode
 // maxReason is the largest length of a codec's message in an error, in bytes.
 const maxReason = 500
 
-func refused(field, reason string) error {
+func newError(field, reason string) error {
 	return &decoders.Error{Format: format, Field: field, Offset: -1, Reason: reason}
 }
 
-// errorAt returns an error with a position in the source, line and column from 1.
+// errorAt returns an error with a positionPrefix in the source, line and column from 1.
 func errorAt(line, column int, reason string) error {
-	return refused("", fmt.Sprintf("line %d, column %d: %s", line, column, reason))
+	return newError("", fmt.Sprintf("line %d, column %d: %s", line, column, reason))
 }
 
-// compileError returns the error of the compiler with its position, which is at the end of its
+// compileError returns the error of the compiler with its positionPrefix, which is at the end of its
 // message.
 func compileError(err error) error {
 	text := strings.TrimPrefix(err.Error(), "SyntaxError: ")
-	match := regexp.MustCompile(`^(?s)(.*) at ` + origin + `:(\d+):(\d+)$`).FindStringSubmatch(text)
+	match := regexp.MustCompile(`^(?s)(.*) at ` + sourceName + `:(\d+):(\d+)$`).FindStringSubmatch(text)
 	if match == nil {
-		return refused("", clipText(text))
+		return newError("", clipText(text))
 	}
-	return refused("", fmt.Sprintf("line %s, column %s: %s", match[2], match[3], clipText(match[1])))
+	return newError("", fmt.Sprintf("line %s, column %s: %s", match[2], match[3], clipText(match[1])))
 }
 
 // failure returns the error of a call: an exception, an interruption or too deep a recursion,
-// with the position in the codec.
+// with the positionPrefix in the codec.
 func (r *realm) failure(function string, err error) error {
 	var interrupted *goja.InterruptedError
 	var overflow *goja.StackOverflowError
 	var exception *goja.Exception
 	switch {
 	case errors.As(err, &interrupted):
-		return refused(function, position(interrupted.Stack())+clipText(fmt.Sprint(interrupted.Value())))
+		return newError(function, positionPrefix(interrupted.Stack())+clipText(fmt.Sprint(interrupted.Value())))
 	case errors.As(err, &overflow):
-		return refused(function, position(overflow.Stack())+"functions call one another too deep")
+		return newError(function, positionPrefix(overflow.Stack())+"functions call one another too deep")
 	case errors.As(err, &exception):
-		return refused(function, position(exception.Stack())+clipText(r.message(exception.Value())))
+		return newError(function, positionPrefix(exception.Stack())+clipText(r.message(exception.Value())))
 	}
-	return refused(function, clipText(err.Error()))
+	return newError(function, clipText(err.Error()))
 }
 
-// position returns the innermost position in the codec's source, or "".
-func position(stack []goja.StackFrame) string {
+// positionPrefix returns the innermost positionPrefix in the codec's source, or "".
+func positionPrefix(stack []goja.StackFrame) string {
 	for _, f := range stack {
-		if f.SrcName() == origin {
+		if f.SrcName() == sourceName {
 			p := f.Position()
 			return fmt.Sprintf("line %d, column %d: ", p.Line, p.Column)
 		}

@@ -32,8 +32,8 @@ func (r *realm) normalize(f goja.Callable, data goja.Value, res *decoders.Result
 	switch {
 	case err != nil:
 		ownResult.Errors = append(ownResult.Errors, err.Error())
-	case export.excess != "":
-		ownResult.Errors = append(ownResult.Errors, name+": "+export.excess)
+	case export.limitError != "":
+		ownResult.Errors = append(ownResult.Errors, name+": "+export.limitError)
 	default:
 		measurements(&ownResult, value)
 	}

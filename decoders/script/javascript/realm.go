@@ -69,10 +69,10 @@ type realm struct {
 	variables []string
 	// lines are the lines that the codec has written to its console.
 	lines []string
-	// date and shim (Buffer) are the original constructors, which the codec may replace. shim is
+	// dateClass and shim (Buffer) are the original constructors, which the codec may replace. shim is
 	// nil if the codec does not use it.
-	date *goja.Object
-	shim goja.Value
+	dateClass   *goja.Object
+	bufferClass goja.Value
 }
 
 func newRealm(f *decoders.Frame, enabled features) *realm {
@@ -143,7 +143,7 @@ func (r *realm) defineModule() {
 			panic(r.vm.NewTypeError("require: there is no module %s; only buffer can be required", clipText(name)))
 		}
 		buffer := r.vm.NewObject()
-		_ = buffer.Set("Buffer", r.shim)
+		_ = buffer.Set("Buffer", r.bufferClass)
 		return buffer
 	})
 }

@@ -26,7 +26,7 @@ const (
 type exporter struct {
 	r             *realm
 	values, chars int
-	excess        string // the exceeded limit, or ""
+	limitError    string // the exceeded limit, or ""
 }
 
 // envelope returns the data of {data, errors, warnings}, or v itself for the older forms. It
@@ -34,7 +34,7 @@ type exporter struct {
 func (e *exporter) envelope(name string, v goja.Value, res *decoders.Result) (goja.Value, error) {
 	obj, ok := v.(*goja.Object)
 	if !ok || obj.ClassName() == "Function" {
-		return nil, refused(name, "did not return an object")
+		return nil, newError(name, "did not return an object")
 	}
 	parts := map[string]goja.Value{}
 	for _, part := range []string{"data", "errors", "warnings"} {
@@ -52,9 +52,9 @@ func (e *exporter) envelope(name string, v goja.Value, res *decoders.Result) (go
 	case isObject:
 		return data, nil
 	case data != nil && !goja.IsNull(data):
-		return nil, refused(name, "returned data that is not an object")
+		return nil, newError(name, "returned data that is not an object")
 	case len(res.Errors) > 0:
-		return nil, refused(name, clipText(res.Errors[0]))
+		return nil, newError(name, clipText(res.Errors[0]))
 	}
 	return nil, nil
 }
@@ -81,12 +81,12 @@ func (e *exporter) notes(v goja.Value) []string {
 // value copies one value. It returns nil for undefined, null, NaN and functions.
 func (e *exporter) value(v goja.Value, depth int) any {
 	if e.values++; e.values > maxValues {
-		e.excess = fmt.Sprintf("returned more than %d values", maxValues)
+		e.limitError = fmt.Sprintf("returned more than %d values", maxValues)
 	}
 	if depth > maxNesting {
-		e.excess = fmt.Sprintf("returned values that are nested deeper than %d, or within themselves", maxNesting)
+		e.limitError = fmt.Sprintf("returned values that are nested deeper than %d, or within themselves", maxNesting)
 	}
-	if e.excess != "" || v == nil {
+	if e.limitError != "" || v == nil {
 		return nil
 	}
 	if obj, ok := v.(*goja.Object); ok {
@@ -94,7 +94,7 @@ func (e *exporter) value(v goja.Value, depth int) any {
 	}
 	if s, ok := v.(goja.String); ok {
 		if e.chars += s.Length(); e.chars > maxChars {
-			e.excess = fmt.Sprintf("returned more than %d characters", maxChars)
+			e.limitError = fmt.Sprintf("returned more than %d characters", maxChars)
 			return nil
 		}
 		return s.String()
@@ -132,9 +132,9 @@ func (e *exporter) object(obj *goja.Object, depth int) any {
 	values := map[string]any{}
 	for _, name := range obj.Keys() {
 		if e.chars += len(name); e.chars > maxChars {
-			e.excess = fmt.Sprintf("returned more than %d characters", maxChars)
+			e.limitError = fmt.Sprintf("returned more than %d characters", maxChars)
 		}
-		if e.excess != "" {
+		if e.limitError != "" {
 			break
 		}
 		if v := e.value(obj.Get(name), depth+1); v != nil {
@@ -147,12 +147,12 @@ func (e *exporter) object(obj *goja.Object, depth int) any {
 func (e *exporter) list(obj *goja.Object, depth int) any {
 	n := length(obj)
 	if n > maxValues {
-		e.excess = fmt.Sprintf("returned more than %d values", maxValues)
+		e.limitError = fmt.Sprintf("returned more than %d values", maxValues)
 		return nil
 	}
 	values := make([]any, n)
 	for i := range values {
-		if values[i] = e.value(obj.Get(strconv.Itoa(i)), depth+1); e.excess != "" {
+		if values[i] = e.value(obj.Get(strconv.Itoa(i)), depth+1); e.limitError != "" {
 			return nil
 		}
 	}

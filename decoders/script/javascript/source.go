@@ -32,21 +32,21 @@ func parse(source string) (module, error) {
 	text := []byte(strings.TrimPrefix(source, "\ufeff"))
 	m := module{aliases: map[string]string{}}
 	for range min(maxKeywords, maxParsed/(len(text)+1)+1) {
-		tree, err := parser.ParseFile(nil, origin, string(text), 0, parser.WithDisableSourceMaps)
+		tree, err := parser.ParseFile(nil, sourceName, string(text), 0, parser.WithDisableSourceMaps)
 		if err == nil {
 			m.tree = tree
 			return m, checkPatterns(tree)
 		}
 		list, ok := errors.AsType[parser.ErrorList](err)
 		if !ok || len(list) == 0 {
-			return module{}, refused("", clipText(err.Error()))
+			return module{}, newError("", clipText(err.Error()))
 		}
 		position := list[0].Position
-		e := esm{text: text, offset: offsetOf(text, position.Line, position.Column), aliases: m.aliases}
+		e := moduleRewriter{text: text, offset: offsetOf(text, position.Line, position.Column), aliases: m.aliases}
 		switch {
-		case e.offset >= 0 && e.word("export"):
-			e.export()
-		case e.offset >= 0 && e.word("import"):
+		case e.offset >= 0 && e.hasKeyword("export"):
+			e.rewriteExport()
+		case e.offset >= 0 && e.hasKeyword("import"):
 			// An import of the module buffer is not needed, because Buffer is global.
 			line := regexp.MustCompile(`^import\b[^;'"]*['"](node:)?buffer['"][ \t]*;?`).Find(text[e.offset:])
 			if e.blank(len(line)); line == nil {
@@ -107,7 +107,7 @@ var propertyEscape = regexp.MustCompile(`(?:^|[^\\])(?:\\\\)*\\[pP]\{`)
 // find patterns that a codec builds at run time (docs/decoders.md).
 func checkPatterns(tree *ast.Program) error {
 	var err error
-	visit(reflect.ValueOf(tree.Body), map[any]bool{}, func(literal *ast.RegExpLiteral) {
+	visitPatterns(reflect.ValueOf(tree.Body), map[any]bool{}, func(literal *ast.RegExpLiteral) {
 		if err == nil && strings.ContainsAny(literal.Flags, "uv") && propertyEscape.MatchString(literal.Pattern) {
 			p := tree.File.Position(int(literal.Idx) - tree.File.Base())
 			err = errorAt(p.Line, p.Column, `Unicode property escapes (\p{…}) are not supported in regular expressions`)
@@ -116,12 +116,12 @@ func checkPatterns(tree *ast.Program) error {
 	return err
 }
 
-// visit calls fn with each regular expression below a node, because the parser has no
-// visitor. seen prevents a second visit of a node that is in several lists.
-func visit(v reflect.Value, seen map[any]bool, fn func(*ast.RegExpLiteral)) {
+// visitPatterns calls fn with each regular expression below a node, because the parser has no
+// visitor. seen prevents a second visitPatterns of a node that is in several lists.
+func visitPatterns(v reflect.Value, seen map[any]bool, fn func(*ast.RegExpLiteral)) {
 	switch v.Kind() {
 	case reflect.Interface:
-		visit(v.Elem(), seen, fn)
+		visitPatterns(v.Elem(), seen, fn)
 	case reflect.Pointer:
 		if v.IsNil() || v.Type() == reflect.TypeFor[*file.File]() || seen[v.Interface()] {
 			return
@@ -130,15 +130,15 @@ func visit(v reflect.Value, seen map[any]bool, fn func(*ast.RegExpLiteral)) {
 		if literal, ok := v.Interface().(*ast.RegExpLiteral); ok {
 			fn(literal)
 		}
-		visit(v.Elem(), seen, fn)
+		visitPatterns(v.Elem(), seen, fn)
 	case reflect.Slice:
 		for i := range v.Len() {
-			visit(v.Index(i), seen, fn)
+			visitPatterns(v.Index(i), seen, fn)
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
-				visit(v.Field(i), seen, fn)
+				visitPatterns(v.Field(i), seen, fn)
 			}
 		}
 	}
@@ -151,14 +151,14 @@ const (
 	maxParsed   = 10 << 20
 )
 
-// esm is a position in the text of an ES module.
-type esm struct {
+// moduleRewriter is a positionPrefix in the text of an ES module.
+type moduleRewriter struct {
 	text    []byte
 	offset  int
 	aliases map[string]string
 }
 
-func (e *esm) word(w string) bool {
+func (e *moduleRewriter) hasKeyword(w string) bool {
 	isIdentifier := func(c byte) bool {
 		return c == '_' || c == '$' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80
 	}
@@ -167,7 +167,7 @@ func (e *esm) word(w string) bool {
 }
 
 // blank replaces text by spaces, except line ends, so that positions do not change.
-func (e *esm) blank(length int) {
+func (e *moduleRewriter) blank(length int) {
 	for i := e.offset; i < e.offset+length; i++ {
 		if e.text[i] != '\n' && e.text[i] != '\r' {
 			e.text[i] = ' '
@@ -182,9 +182,9 @@ const (
 	defaultMember     = "d"
 )
 
-// export replaces the keyword or a list "export {…}" by blanks. The value of
+// rewriteExport replaces the keyword or a list "export {…}" by blanks. The value of
 // "export default" becomes a member of exports.
-func (e *esm) export() {
+func (e *moduleRewriter) rewriteExport() {
 	remaining := string(e.text[e.offset:])
 	if named := regexp.MustCompile(`^export\s+default\s+((async\s+)?function\s*\*?\s*[\w$]+|class\s+[\w$]+)`).FindString(remaining); named != "" {
 		name := named[strings.LastIndexAny(named, " \t\r\n*")+1:]
@@ -198,15 +198,15 @@ func (e *esm) export() {
 		return
 	}
 	if list := regexp.MustCompile(`^export\s*\{([^{}]*)\}[ \t]*;?`).FindStringSubmatch(remaining); list != nil {
-		e.list(list[1])
+		e.addAliases(list[1])
 		e.blank(len(list[0]))
 		return
 	}
 	e.blank(len("export"))
 }
 
-// list adds the aliases "a as b" of an export list.
-func (e *esm) list(names string) {
+// addAliases adds the aliases "a as b" of an export list.
+func (e *moduleRewriter) addAliases(names string) {
 	for name := range strings.SplitSeq(names, ",") {
 		if words := strings.Fields(name); len(words) == 3 && words[1] == "as" {
 			e.aliases[words[2]] = words[0]

@@ -133,12 +133,12 @@ func (p *Postgres) launch() {
 func (p *Postgres) await() {
 	p.t.Helper()
 	p.asSuperuser(p.t, func(ctx context.Context, admin *sql.DB) {
-		p.until(ctx, "postgres answers", func() bool { return admin.PingContext(ctx) == nil })
+		p.awaitCondition(ctx, "postgres answers", func() bool { return admin.PingContext(ctx) == nil })
 	})
 }
 
-// until waits until a condition holds. It fails the test if ctx ends first.
-func (p *Postgres) until(ctx context.Context, label string, holds func() bool) {
+// awaitCondition waits until a condition holds. It fails the test if ctx ends first.
+func (p *Postgres) awaitCondition(ctx context.Context, label string, holds func() bool) {
 	p.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -179,7 +179,7 @@ func (p *Postgres) Kill() {
 	p.process = nil
 	ctx, cancel := context.WithTimeout(context.Background(), relaytest.Patience)
 	defer cancel()
-	p.until(ctx, "the processes of postgres have ended", func() bool { return !slices.ContainsFunc(pids, isRunning) })
+	p.awaitCondition(ctx, "the processes of postgres have ended", func() bool { return !slices.ContainsFunc(pids, isRunning) })
 }
 
 // processes returns the ids of the server's process and of its children, which are in process

@@ -73,7 +73,7 @@ func (p *Postgres) do(t testing.TB, statement string) {
 func (p *Postgres) awaitTrue(label, query string) {
 	p.t.Helper()
 	p.asSuperuser(p.t, func(ctx context.Context, db *sql.DB) {
-		p.until(ctx, label, func() (holds bool) {
+		p.awaitCondition(ctx, label, func() (holds bool) {
 			err := db.QueryRowContext(ctx, query).Scan(&holds)
 			return err == nil && holds
 		})
