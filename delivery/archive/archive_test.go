@@ -105,7 +105,7 @@ func expectMissing(t *testing.T, a *Store, handle string) {
 }
 
 func order(handle string, single bool) sip.Order {
-	return sip.Order{Handle: handle, Account: 1, From: day(1, 0), To: day(31, 0), Single: single, AskedAt: day(20, 0)}
+	return sip.Order{Handle: handle, Account: 1, From: day(1, 0), To: day(31, 0), Single: single, RequestedAt: day(20, 0)}
 }
 
 // contents reads an archive. It returns the names of its files in order, and the rows of each
@@ -235,7 +235,7 @@ func TestArchivesExpireWithTheirHandles(t *testing.T) {
 	}
 	expectMissing(t, a, "../archives/h1")
 	expectMissing(t, newStore(t, newFiles(t, db.Options{}), &callSource{}), "h1")
-	now = now.Add(sip.Life - time.Second)
+	now = now.Add(sip.HandleLifetime - time.Second)
 	contents(t, newStore(t, f, &callSource{}), "h1") // on another gateway
 	now = now.Add(time.Second)
 	expectMissing(t, a, "h1")

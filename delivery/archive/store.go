@@ -35,7 +35,7 @@ type Store struct {
 
 // New returns a store of archives.
 func New(files *file.Store, calls Calls) *Store {
-	return &Store{FileStore: NewFileStore(files, folder, sip.Life), calls: calls, pageSize: 2000}
+	return &Store{FileStore: NewFileStore(files, folder, sip.HandleLifetime), calls: calls, pageSize: 2000}
 }
 
 // Make writes an archive, or waits for its running export, see FileStore.Make.
@@ -90,7 +90,7 @@ func (f *filler) begin(name string) error {
 	if err := f.flush(); err != nil {
 		return err
 	}
-	w, err := f.zip.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: f.order.AskedAt})
+	w, err := f.zip.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: f.order.RequestedAt})
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func (h *HTTP) Command(ctx context.Context, c provisioning.Command) (provisionin
 	a, err := responseOf(resp)
 	if err != nil {
 		cause := fmt.Errorf("operator: command %s: %w", c.ID, err)
-		return provisioning.Report{}, &provisioning.Unavailable{After: retryAfter, Cause: cause}
+		return provisioning.Report{}, &provisioning.UnavailableError{RetryAfter: retryAfter, Cause: cause}
 	}
 	h.lastResponse.Store(h.opts.Now().UnixNano())
 	return a.report(retryAfter), nil
@@ -121,7 +121,7 @@ func (h *HTTP) acquireSlot(ctx context.Context) (release func(), err error) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return nil, &provisioning.Unavailable{After: time.Second, Cause: errors.New("operator: too many commands are in progress")}
+	return nil, &provisioning.UnavailableError{RetryAfter: time.Second, Cause: errors.New("operator: too many commands are in progress")}
 }
 
 // Deliver delivers a message to a SIM.

@@ -38,9 +38,9 @@ func TestResponsesToCommandsAreConvertedToReports(t *testing.T) {
 		"completed":                                 {200, "", `{"status":"completed"}`, provisioning.Report{}, 0},
 		"completed, with the state of the SIM":      {201, "", `{"status":"completed","state":"suspended"}`, provisioning.Report{State: sim.Suspended}, 0},
 		"pending":                                   {202, "", `{"status":"pending"}`, provisioning.Report{Pending: true}, 0},
-		"pending, with Retry-After":                 {202, "7", `{"status":"pending"}`, provisioning.Report{Pending: true, After: 7 * time.Second}, 0},
-		"the delay in the body has priority":        {202, "7", `{"status":"pending","retry_after":2.5}`, provisioning.Report{Pending: true, After: 2500 * time.Millisecond}, 0},
-		"a delay beyond the maximum":                {200, "", `{"status":"pending","retry_after":1e300}`, provisioning.Report{Pending: true, After: time.Hour}, 0},
+		"pending, with Retry-After":                 {202, "7", `{"status":"pending"}`, provisioning.Report{Pending: true, RetryAfter: 7 * time.Second}, 0},
+		"the delay in the body has priority":        {202, "7", `{"status":"pending","retry_after":2.5}`, provisioning.Report{Pending: true, RetryAfter: 2500 * time.Millisecond}, 0},
+		"a delay beyond the maximum":                {200, "", `{"status":"pending","retry_after":1e300}`, provisioning.Report{Pending: true, RetryAfter: time.Hour}, 0},
 		"refused":                                   {200, "", `{"status":"refused","reason":"barred"}`, provisioning.Report{Refused: "The operator refused: barred."}, 0},
 		"refused with a 422":                        {422, "", `{"status":"refused","reason":"no\nsuch SIM"}`, provisioning.Report{Refused: "The operator refused: nosuch SIM."}, 0},
 		"refused without a reason":                  {409, "", `{"status":"refused"}`, provisioning.Report{Refused: "The operator refused: no reason was given."}, 0},
@@ -67,8 +67,8 @@ func TestResponsesToCommandsAreConvertedToReports(t *testing.T) {
 			}
 			relaytest.Equal(t, "the kind of the error", relay.KindOf(err), relay.KindUnavailable)
 			gotRetryAfter := time.Duration(-1)
-			if u, ok := errors.AsType[*provisioning.Unavailable](err); ok && u.After > 0 {
-				gotRetryAfter = u.After
+			if u, ok := errors.AsType[*provisioning.UnavailableError](err); ok && u.RetryAfter > 0 {
+				gotRetryAfter = u.RetryAfter
 			}
 			relaytest.Equal(t, "the delay until a retry", gotRetryAfter, tc.retryAfter)
 		})
@@ -162,7 +162,7 @@ func TestCommandsBeyondTheLimitAreRetriedLater(t *testing.T) {
 	<-began
 	_, err := h.Command(t.Context(), command())
 	relaytest.Equal(t, "the kind of the error", relay.KindOf(err), relay.KindUnavailable)
-	if u, ok := errors.AsType[*provisioning.Unavailable](err); !ok || u.After <= 0 {
+	if u, ok := errors.AsType[*provisioning.UnavailableError](err); !ok || u.RetryAfter <= 0 {
 		t.Errorf("error = %v, want one with a delay until a retry", err)
 	}
 	close(release)
@@ -232,8 +232,8 @@ func FuzzParseResponse(f *testing.F) {
 			return
 		}
 		r := a.report(-time.Second)
-		if r.After > time.Hour || len(r.Refused) > 400 || r.Pending && r.Refused != "" {
-			t.Errorf("report: Pending = %t, After = %s, Refused = %q", r.Pending, r.After, r.Refused)
+		if r.RetryAfter > time.Hour || len(r.Refused) > 400 || r.Pending && r.Refused != "" {
+			t.Errorf("report: Pending = %t, After = %s, Refused = %q", r.Pending, r.RetryAfter, r.Refused)
 		}
 	})
 }

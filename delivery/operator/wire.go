@@ -102,7 +102,7 @@ func (r response) report(retryAfter time.Duration) provisioning.Report {
 	report := provisioning.Report{State: sim.State(r.State)}
 	switch r.Status {
 	case pending:
-		report.Pending, report.After = true, min(retryAfter, maxRetryAfter)
+		report.Pending, report.RetryAfter = true, min(retryAfter, maxRetryAfter)
 	case refused:
 		report.Refused = "The operator refused: " + r.reason() + "."
 	}

@@ -27,7 +27,7 @@ func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter,
 	if err := httpd.AdmitTo(c, httpd.Searches, principalOf(c).SearchAccount()); err != nil {
 		return err
 	}
-	answer := DryRun{Rules: rules, DryRun: replay.DryRun{Differ: []replay.PreviewedEvent{}}}
+	answer := DryRun{Rules: rules, DryRun: replay.DryRun{ChangedEvents: []replay.PreviewedEvent{}}}
 	for _, i := range intakes {
 		var part replay.DryRun
 		var err error
@@ -36,7 +36,7 @@ func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter,
 		} else {
 			var reached intake.Reached
 			part.Count, reached, err = i.Count(c.UserContext(), f, time.Now().Add(maxSearchTime))
-			part.BackTo = reached.Time
+			part.SearchedTo = reached.Time
 		}
 		if err != nil {
 			return err
@@ -47,6 +47,6 @@ func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter,
 	for _, node := range slices.Sorted(maps.Keys(parts)) {
 		answer.Join(parts[node].DryRun, limit)
 	}
-	answer.BackTo, answer.Away = answer.BackTo.UTC(), awayGateways
+	answer.SearchedTo, answer.Away = answer.SearchedTo.UTC(), awayGateways
 	return c.JSON(answer)
 }

@@ -41,7 +41,7 @@ type failedItemJSON struct {
 	Reason string `json:"reason"`
 }
 
-func jobOf(j job.Found, names map[relay.AccountID]string) jobJSON {
+func jobOf(j job.FoundJob, names map[relay.AccountID]string) jobJSON {
 	view := jobJSON{
 		ID: j.ID, Account: j.Account, AccountName: names[j.Account], Kind: j.Kind, Name: j.Name, State: j.State,
 		CreatedAt: formatTime(j.CreatedAt), UpdatedAt: formatTime(j.UpdatedAt), DueAt: formatTimeOrNil(j.Due), Tries: j.Tries, Error: j.Error,
@@ -101,7 +101,7 @@ func (s *Surface) listJobs(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	found, nextCursor := trimPage(found, limit, func(j job.Found) string { return strconv.FormatInt(j.Place, 10) })
-	views := httpd.Each(found, func(j job.Found) jobJSON { return jobOf(j, names) })
+	found, nextCursor := trimPage(found, limit, func(j job.FoundJob) string { return strconv.FormatInt(j.Place, 10) })
+	views := httpd.Each(found, func(j job.FoundJob) jobJSON { return jobOf(j, names) })
 	return sendPage(c, views, nextCursor)
 }

@@ -192,7 +192,7 @@ func (s *Surface) explainRelay(c *fiber.Ctx, sel *selection) error {
 		Considered: append([]inbound.Considered{}, e.Considered...), Requests: append([]outbox.Outgoing{}, e.Outgoing...),
 	}
 	if e.Part != nil {
-		view.Joined = &joinedJSON{Part: e.Part.Number, Total: e.Part.Total, Missing: e.Missing}
+		view.Joined = &joinedJSON{Part: e.Part.Number, Total: e.Part.Total, Missing: e.MissingParts}
 	}
 	if r := e.Matched; r != nil {
 		view.Matched = &matchedJSON{

@@ -33,21 +33,21 @@ type simJSON struct {
 
 // limitJSON is a monthly limit, in bytes; 0 means none.
 type limitJSON struct {
-	Monthly int64   `json:"monthly"`
-	Warning int64   `json:"warning"`
-	Cap     sim.Cap `json:"cap"`
+	Monthly int64           `json:"monthly"`
+	Warning int64           `json:"warning"`
+	Cap     sim.LimitAction `json:"cap"`
 }
 
 func limitOf(l sim.Limit) limitJSON {
-	if l.Cap == "" {
-		l.Cap = sim.NoCap
+	if l.Action == "" {
+		l.Action = sim.NoAction
 	}
-	return limitJSON{l.Monthly, l.Warning, l.Cap}
+	return limitJSON{l.Monthly, l.Warning, l.Action}
 }
 
-func simOf(f sim.Found, names map[relay.AccountID]string, bytes int64) simJSON {
+func simOf(f sim.FoundSIM, names map[relay.AccountID]string, bytes int64) simJSON {
 	view := simJSON{
-		ICCID: f.ICCID, Account: f.Account, AccountName: names[f.Account], IMSI: f.IMSI, MSISDN: f.MSISDN, State: f.State, RequestedState: f.Requested,
+		ICCID: f.ICCID, Account: f.Account, AccountName: names[f.Account], IMSI: f.IMSI, MSISDN: f.MSISDN, State: f.State, RequestedState: f.RequestedState,
 		JobID: f.Job, Services: []string{}, PoolID: f.Pool, SubscriberID: f.Subscriber, Limit: limitOf(f.Limit), MonthBytes: bytes,
 	}
 	if f.Service4G {
@@ -74,7 +74,7 @@ func (s *Surface) listSIMs(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	found, nextCursor := trimPage(found, limit, func(f sim.Found) string { return formatCursor("%d %s", f.Account, f.ICCID) })
+	found, nextCursor := trimPage(found, limit, func(f sim.FoundSIM) string { return formatCursor("%d %s", f.Account, f.ICCID) })
 	bytes, err := s.monthBytes(c.UserContext(), found)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (s *Surface) listSIMs(c *fiber.Ctx, sel *selection) error {
 }
 
 // monthBytes returns the usage of each SIM in this month.
-func (s *Surface) monthBytes(ctx context.Context, found []sim.Found) ([]int64, error) {
+func (s *Surface) monthBytes(ctx context.Context, found []sim.FoundSIM) ([]int64, error) {
 	subjects, indices := make(map[relay.AccountID][]usage.Subject), make(map[relay.AccountID][]int)
 	for i, f := range found {
 		subjects[f.Account] = append(subjects[f.Account], usage.Subject{Scope: usage.OfSIM, ID: string(f.ICCID), Month: usage.MonthOf(s.Now())})
@@ -153,7 +153,7 @@ func (s *Surface) getSIM(c *fiber.Ctx, sel *selection) error {
 		return err
 	}
 	view := simDetailJSON{
-		simJSON:    simOf(sim.Found{Account: acct, SIM: found}, names, totals[monthsShown-1].Bytes),
+		simJSON:    simOf(sim.FoundSIM{Account: acct, SIM: found}, names, totals[monthsShown-1].Bytes),
 		Recipients: httpd.Each(found.Recipients, func(r sim.Recipient) string { return r.Email }), Months: make([]monthJSON, monthsShown),
 	}
 	for i := range view.Months {

@@ -25,7 +25,7 @@ type archives struct {
 
 func (a *archives) Request(_ context.Context, acct relay.AccountID, r sip.Request) (sip.Order, error) {
 	a.request = fmt.Sprintf("%d %s..%s %q %q %v", acct, r.From.Format(time.RFC3339), r.To.Format(time.RFC3339), r.Email, r.Format, r.Single)
-	return sip.Order{Handle: "h1", AskedAt: clock()}, a.err
+	return sip.Order{Handle: "h1", RequestedAt: clock()}, a.err
 }
 
 func (a *archives) Archive(_ context.Context, acct relay.AccountID, handle string) (bool, error) {

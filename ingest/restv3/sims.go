@@ -41,7 +41,7 @@ func (i input) limit() sim.LimitChange {
 		Warning: i.Integer("monthly_usage_limit_warning"), NoWarning: i.Null("monthly_usage_limit_warning"),
 	}
 	if text := i.Optional("cap_limit"); text != nil {
-		c.Cap = new(sim.Cap(*text))
+		c.Action = new(sim.LimitAction(*text))
 	}
 	return c
 }

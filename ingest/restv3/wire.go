@@ -49,7 +49,7 @@ func simOf(s sim.SIM) simJSON {
 	return simJSON{
 		ICCID: string(s.ICCID), IMSI: s.IMSI, MSISDN: s.MSISDN, Service4G: s.Service4G, Service5G: s.Service5G,
 		PIN: s.Codes.PIN, PIN2: s.Codes.PIN2, PUK: s.Codes.PUK, PUK2: s.Codes.PUK2,
-		CurrentState: string(s.State), RequestedState: string(s.Requested), SubscriberID: s.Subscriber,
+		CurrentState: string(s.State), RequestedState: string(s.RequestedState), SubscriberID: s.Subscriber,
 	}
 }
 
@@ -61,7 +61,7 @@ type limitedJSON struct {
 }
 
 func limitedOf(s sim.SIM) limitedJSON {
-	return limitedJSON{simOf(s), s.Limit.Monthly, httpd.OrNull(s.Limit.Warning), string(s.Limit.Cap)}
+	return limitedJSON{simOf(s), s.Limit.Monthly, httpd.OrNull(s.Limit.Warning), string(s.Limit.Action)}
 }
 
 type recipientJSON struct {
@@ -95,7 +95,7 @@ type poolJSON struct {
 func poolOf(p sim.Pool) poolJSON {
 	return poolJSON{
 		ID: p.ID, Name: p.Name, MonthlyLimit: httpd.OrNull(p.Limit.Monthly), Warning: httpd.OrNull(p.Limit.Warning),
-		CapLimitType: string(p.Limit.Cap), Recipients: httpd.Each(p.Recipients, recipientOf),
+		CapLimitType: string(p.Limit.Action), Recipients: httpd.Each(p.Recipients, recipientOf),
 	}
 }
 

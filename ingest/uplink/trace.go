@@ -95,7 +95,7 @@ func (s *frameSteps) readings() {
 	var sampleTime time.Time
 	for i := range s.frame.Readings {
 		r := &s.frame.Readings[i]
-		if r.Effect == iot.Unchanged || r.Effect == iot.Changed || r.Effect == iot.Stays {
+		if r.Effect == iot.Unchanged || r.Effect == iot.Changed || r.Effect == iot.Retained {
 			stored++
 		}
 		if r.New != nil {
@@ -137,7 +137,7 @@ func (s *frameSteps) reading(r *iot.Difference) string {
 		return text + "; not in the store: a replay would add it"
 	case iot.Changed:
 		return text + "; the store has " + s.value(r.Old) + ": a replay would change it"
-	case iot.Stays:
+	case iot.Retained:
 		return text + "; in the store, but the decoder no longer returns it"
 	default:
 		return text

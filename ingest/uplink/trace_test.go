@@ -32,7 +32,7 @@ func TestStepsOfFrames(t *testing.T) {
 		{"a frame after a change of its decoder", iot.PreviewedFrame{Identifier: "shed", Kind: decoders.Uplink, Device: device, Decoder: decoder, Readings: []iot.Difference{
 			{Effect: iot.Changed, Key: "t", Time: frameTime, New: point(2), Old: point(20)},
 			{Effect: iot.Added, Key: "u", Time: frameTime, New: &iot.Point{Key: "u", Text: "open", IsText: true}},
-			{Effect: iot.Stays, Key: "v", Time: frameTime, Old: point(7)},
+			{Effect: iot.Retained, Key: "v", Time: frameTime, Old: point(7)},
 		}}, []string{
 			`device: shed is the device d1, "The shed"`, `decoder: lpp, "LPP", codec cayenne_lpp`,
 			"reading: t = 2 °C; the store has 20 °C: a replay would change it", `reading: u = "open"; not in the store: a replay would add it`,

@@ -17,8 +17,8 @@ type Explanation struct {
 	// if the other parts do not arrive.
 	Message Message
 	// Part is set for a part, Missing are the numbers of the other parts.
-	Part    *Part
-	Missing []int
+	Part         *Part
+	MissingParts []int
 	// Outgoing are the deliveries as they would be sent, in their order.
 	Outgoing []outbox.Outgoing
 }
@@ -37,7 +37,7 @@ func (s *Service) Explain(ctx context.Context, m Message) (Explanation, error) {
 	e := Explanation{Message: m}
 	if p, ok := PartOf(&m); ok {
 		e.Part = &p
-		e.Message, e.Missing = s.assembler.assemble([]Message{m})
+		e.Message, e.MissingParts = s.assembler.assemble([]Message{m})
 	}
 	e.Decision = Decide(&e.Message, routes[m.To], s.o.Settings)
 	e.Outgoing, err = outbox.Preview(ctx, e.Deliveries, s.deps.Preview)

@@ -63,7 +63,7 @@ func TestExplainChangesNothing(t *testing.T) {
 		t.Fatal("the explanation of a part has no part")
 	}
 	relaytest.Equal(t, "the number of the part", e.Part.Number, 2)
-	relaytest.Equal(t, "the missing parts", e.Missing, []int{1, 3})
+	relaytest.Equal(t, "the missing parts", e.MissingParts, []int{1, 3})
 	relaytest.Equal(t, "the text of the message", e.Message.Text, "[…]two[…]")
 	relaytest.Equal(t, "the status of the message", e.Message.Status, Concatenated)
 	for _, table := range []string{"delivery", "carrier_id", "part"} {

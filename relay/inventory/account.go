@@ -254,7 +254,7 @@ func (a *accountApply) sims(ctx context.Context, sims []sim.SIM) error {
 					}
 				}
 			}
-			if exists && reflect.DeepEqual(oldSim, sim.Declared(oldSim, want, reset)) {
+			if exists && reflect.DeepEqual(oldSim, sim.ApplyDeclaration(oldSim, want, reset)) {
 				continue
 			}
 			a.noteChange(a.path+"SIM "+string(want.ICCID), exists, false)

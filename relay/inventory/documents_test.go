@@ -200,7 +200,7 @@ func TestAnExportAppliesWithoutAChange(t *testing.T) {
 		return nil
 	})
 	_, err2 := f.db.Devices.ChangeDecoder(ctx, 1, "d1", func(d *iot.Decoder) error { d.Name = "by REST"; return nil })
-	_, err3 := f.db.SIMs.Change(ctx, 1, "8944000000000000001", func(s *sim.SIM) error { s.State, s.Requested = sim.Active, sim.Active; return nil })
+	_, err3 := f.db.SIMs.Change(ctx, 1, "8944000000000000001", func(s *sim.SIM) error { s.State, s.RequestedState = sim.Active, sim.Active; return nil })
 	_, _, err4 := f.rules.Change(ctx, 1, "warm", func(r *rule.Rule) error { r.Name = "by REST"; return nil })
 	relaytest.NoError(t, err, err2, err3, err4, f.rules.Delete(ctx, 1, "archive"), f.db.Accounts.SetCallback(ctx, 1, "https://rest.example/cb"), f.db.Credit.Set(ctx, 1, 77, f.Now()))
 	relaytest.NoError(t, f.db.Devices.CreateDecoder(ctx, 1, iot.Decoder{ID: "rest", Name: "created by REST", Type: "other", Codec: "json"}))

@@ -49,7 +49,7 @@ func TestAnApplyReportsKeptValues(t *testing.T) {
 	})
 	changed, _, err3 := f.rules.Change(ctx, 1, "changed", func(r *rule.Rule) error { r.Name = "by REST"; return nil })
 	_, err4 := f.db.SIMs.Change(ctx, 1, "8944000000000000001", func(s *sim.SIM) error {
-		s.State, s.Requested, s.Service4G = sim.Active, sim.Active, true
+		s.State, s.RequestedState, s.Service4G = sim.Active, sim.Active, true
 		return nil
 	})
 	for _, e := range []audit.Entry{

@@ -31,7 +31,7 @@ func TestSIMsOfAnInventory(t *testing.T) {
 	relaytest.Equal(t, "whether the first SIM has 4G", get(firstSIM).Service4G, true)
 	relaytest.Equal(t, "the PIN of the first SIM", get(firstSIM).Codes.PIN, "1234")
 	_, err := f.db.SIMs.Change(ctx, 1, firstSIM, func(s *sim.SIM) error {
-		s.State, s.Requested, s.Subscriber, s.Limit.Monthly = sim.Suspended, sim.Suspended, "ada", 7
+		s.State, s.RequestedState, s.Subscriber, s.Limit.Monthly = sim.Suspended, sim.Suspended, "ada", 7
 		return nil
 	})
 	relaytest.NoError(t, err)

@@ -13,13 +13,13 @@ import (
 // Effect is the effect of storing a reading again.
 type Effect string
 
-// The effects. Stays is the effect on a stored reading with the frame's time that the frame no longer
+// The effects. Retained is the effect on a stored reading with the frame's time that the frame no longer
 // contains: it is not overwritten.
 const (
 	Added     Effect = "added"
 	Changed   Effect = "changed"
 	Unchanged Effect = "unchanged"
-	Stays     Effect = "stays"
+	Retained  Effect = "stays"
 )
 
 // Difference compares a reading of a preview with the stored reading.
@@ -171,7 +171,7 @@ func (h *history) compare(w *workItem) []Difference {
 		}
 		p := h.stored[id]
 		differences = append(differences, Difference{
-			Effect: Stays, Key: p.Key, SensorID: p.SensorID, SensorTypeID: p.Type, Time: p.Time,
+			Effect: Retained, Key: p.Key, SensorID: p.SensorID, SensorTypeID: p.Type, Time: p.Time,
 			Old: &p, Latest: p.Time.Equal(h.latest[p.SensorID]),
 		})
 	}
@@ -192,7 +192,7 @@ func diffPoint(p, old *Point, latest bool) Difference {
 	return d
 }
 
-// Changes reports whether a difference is not Unchanged.
-func Changes(differences []Difference) bool {
+// HasChanges reports whether a difference is not Unchanged.
+func HasChanges(differences []Difference) bool {
 	return slices.ContainsFunc(differences, func(d Difference) bool { return d.Effect != Unchanged })
 }

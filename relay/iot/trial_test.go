@@ -214,7 +214,7 @@ func TestAPreviewReturnsDifferencesAndChangesNothing(t *testing.T) {
 
 	t.Run("an unchanged decoder gives no differences", func(t *testing.T) {
 		for i, f := range g.preview(frame1, frame2) {
-			if iot.Changes(f.Readings) || f.Refused != "" {
+			if iot.HasChanges(f.Readings) || f.Refused != "" {
 				t.Errorf("frame %d: refused for %q, difference %q; want none", i, f.Refused, formatDifferences(f.Readings))
 			}
 		}
@@ -259,7 +259,7 @@ func TestAPreviewReturnsDifferencesAndChangesNothing(t *testing.T) {
 		previewed := g.preview(frame1, frame2)
 		g.mustStore(frame1, frame2)
 		for i, f := range g.preview(frame1, frame2) {
-			if iot.Changes(f.Readings) || !iot.Changes(previewed[i].Readings) {
+			if iot.HasChanges(f.Readings) || !iot.HasChanges(previewed[i].Readings) {
 				t.Errorf("frame %d: differences %q, want some before the frames are stored and none after", i, formatDifferences(f.Readings))
 			}
 		}
@@ -289,7 +289,7 @@ func TestAPreviewReadsLongHistories(t *testing.T) {
 	}
 	g.mustStore(arrivals...)
 	for i, f := range g.preview(arrivals...) {
-		if iot.Changes(f.Readings) || len(f.Readings) != 1 {
+		if iot.HasChanges(f.Readings) || len(f.Readings) != 1 {
 			t.Fatalf("frame %d: differences %q, want one unchanged reading", i, formatDifferences(f.Readings))
 		}
 	}

@@ -304,21 +304,21 @@ type Search struct {
 	Limit   int
 }
 
-// Found is a result of Find. Place is the position of the job in the order of creation.
-type Found struct {
+// FoundJob is a result of Find. Place is the position of the job in the order of creation.
+type FoundJob struct {
 	Place int64
 	Job
 }
 
 // Find returns jobs of one or all accounts, the newest first.
-func (s *Store) Find(ctx context.Context, f Search) ([]Found, error) {
+func (s *Store) Find(ctx context.Context, f Search) ([]FoundJob, error) {
 	var w db.Where
 	w.And("(expires = 0 OR expires > ?)", s.db.Now())
 	w.AndSet("place < ?", f.Before)
 	w.AndSet("account = ?", f.Account)
 	w.AndSet("state = ?", f.State)
 	w.AndSet("kind = ?", f.Kind)
-	return db.Page(ctx, s.db, "jobs: find", "SELECT place, "+columns+" FROM job", &w, "place DESC", f.Limit, func(j *Found) []any {
+	return db.Page(ctx, s.db, "jobs: find", "SELECT place, "+columns+" FROM job", &w, "place DESC", f.Limit, func(j *FoundJob) []any {
 		return append([]any{&j.Place}, fields(&j.Job)...)
 	})
 }

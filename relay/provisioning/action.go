@@ -83,15 +83,15 @@ func (o Order) begin(card *sim.SIM, a Action, id string) error {
 			return badService()
 		}
 	}
-	card.Job, card.Requested = id, cmp.Or(e.state, card.State)
+	card.Job, card.RequestedState = id, cmp.Or(e.state, card.State)
 	return nil
 }
 
 // badService returns the error for a service that is unknown, or that the SIM has already or lacks.
 func badService() error { return relay.Invalid("service", "The selected service is invalid.") }
 
-// Settled is the outcome of a job, saved in one transaction with its changes.
-type Settled struct {
+// JobOutcome is the outcome of a job, saved in one transaction with its changes.
+type JobOutcome struct {
 	From  sim.State `json:"from"`
 	To    sim.State `json:"to"`
 	Error string    `json:"error,omitempty"` // reason for the failure
@@ -101,8 +101,8 @@ type Settled struct {
 }
 
 // settle releases a SIM and changes it according to the operator's report.
-func (o Order) settle(card *sim.SIM, a Action, r Report, now time.Time) Settled {
-	s := Settled{From: card.State, At: now, Error: r.Refused, Simulated: r.Simulated}
+func (o Order) settle(card *sim.SIM, a Action, r Report, now time.Time) JobOutcome {
+	s := JobOutcome{From: card.State, At: now, Error: r.Refused, Simulated: r.Simulated}
 	want := cmp.Or(a.effect().state, card.State)
 	if r.Refused == "" {
 		card.State = want
@@ -122,7 +122,7 @@ func (o Order) settle(card *sim.SIM, a Action, r Report, now time.Time) Settled 
 			s.Error = "The operator reports the SIM as " + string(r.State) + "."
 		}
 	}
-	card.Job, card.Requested, s.To = "", card.State, card.State
+	card.Job, card.RequestedState, s.To = "", card.State, card.State
 	return s
 }
 
@@ -167,9 +167,9 @@ type Command struct {
 // Report is the state of a command.
 type Report struct {
 	// Pending is set while the operator has not finished. The command is repeated after the duration
-	// After, or, if it is 0, after a default.
-	Pending bool
-	After   time.Duration
+	// RetryAfter, or, if it is 0, after a default.
+	Pending    bool
+	RetryAfter time.Duration
 	// Refused is the reason of a refusal by the operator; empty if the command was not refused.
 	Refused string
 	// State is the SIM's state at the operator. Empty means the state after the action, or, if
@@ -187,14 +187,14 @@ type Operator interface {
 	Command(ctx context.Context, c Command) (Report, error)
 }
 
-// Unavailable is the error of an operator that requests a delay before the command is repeated.
-type Unavailable struct {
-	After time.Duration
-	Cause error
+// UnavailableError is the error of an operator that requests a delay before the command is repeated.
+type UnavailableError struct {
+	RetryAfter time.Duration
+	Cause      error
 }
 
 // Error returns the cause.
-func (u *Unavailable) Error() string { return u.Cause.Error() }
+func (u *UnavailableError) Error() string { return u.Cause.Error() }
 
 // Unwrap returns the cause as a relay.KindUnavailable error.
-func (u *Unavailable) Unwrap() error { return relay.Errorf(relay.KindUnavailable, "%w", u.Cause) }
+func (u *UnavailableError) Unwrap() error { return relay.Errorf(relay.KindUnavailable, "%w", u.Cause) }

@@ -138,7 +138,7 @@ func (a *Actions) order(ctx context.Context, acct relay.AccountID, card sim.SIM,
 	}
 	err = a.deps.SIMs.Begin(ctx, j, o.ICCID, func(card *sim.SIM) error { return o.begin(card, action, j.ID) })
 	if err != nil {
-		return "", sim.Missing(err, sim.NoSIM())
+		return "", sim.ReplaceNotFound(err, sim.SIMNotFound())
 	}
 	// Ignore the error, because the job is saved and due, and the sweeper submits it later. An error
 	// would mean to the caller that there is no job.
@@ -167,7 +167,7 @@ func (a *Actions) Suspend(ctx context.Context, acct relay.AccountID, iccid sim.I
 		return nil
 	case err != nil:
 		return err
-	case card.Requested != sim.Active: // without a job, Requested is State
+	case card.RequestedState != sim.Active: // without a job, Requested is State
 		return nil
 	case card.Job != "":
 		return relay.Errorf(relay.KindUnavailable, "SIM %s: another job is in progress", iccid)
@@ -179,16 +179,16 @@ func (a *Actions) Suspend(ctx context.Context, acct relay.AccountID, iccid sim.I
 	return err
 }
 
-// NoJob returns the refusal of a job that the account does not have.
-func NoJob() error { return sim.Refuse(relay.KindNotFound, "Invalid job.") }
+// JobNotFound returns the refusal of a job that the account does not have.
+func JobNotFound() error { return sim.Refuse(relay.KindNotFound, "Invalid job.") }
 
-// Job loads a job of the account's list; the refusal NoJob if the list does not have the job.
+// Job loads a job of the account's list; the refusal JobNotFound if the list does not have the job.
 func (a *Actions) Job(ctx context.Context, acct relay.AccountID, id string) (job.Job, error) {
 	j, err := a.deps.Jobs.Get(ctx, acct, id)
 	if err == nil && j.List != List {
-		return job.Job{}, NoJob()
+		return job.Job{}, JobNotFound()
 	}
-	return j, sim.Missing(err, NoJob())
+	return j, sim.ReplaceNotFound(err, JobNotFound())
 }
 
 // JobFilter selects jobs; empty fields select all.

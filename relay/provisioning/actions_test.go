@@ -201,7 +201,7 @@ func TestActionsChangeASIM(t *testing.T) {
 			got := fmt.Sprint(s.State, " ", s.Subscriber, " ", s.Service4G, " ", s.Service5G)
 			relaytest.Equal(t, "state and error of the job", []any{j.State, j.Error}, []any{job.Completed, ""})
 			relaytest.Equal(t, "state, subscriber and services of the SIM", got, tc.want)
-			relaytest.Equal(t, "requested state and job of the SIM", []string{string(s.Requested), s.Job}, []string{string(s.State), ""})
+			relaytest.Equal(t, "requested state and job of the SIM", []string{string(s.RequestedState), s.Job}, []string{string(s.State), ""})
 			relaytest.Equal(t, "the events", f.eventTypes(), tc.events)
 			relaytest.Equal(t, "the number of commands and sent callbacks", []int{len(f.commands), len(f.sent)}, []int{1, 1})
 		})
@@ -321,6 +321,6 @@ func TestALimitSuspendsActiveSIMsOnce(t *testing.T) {
 	for range 2 { // the second call finds the job of the first one
 		relaytest.Equal(t, "the kind of error", suspend(active), relay.KindUnexpected)
 		relaytest.Equal(t, "the number of jobs", countJobs(), 2)
-		relaytest.Equal(t, "the requested state", f.sim(active).Requested, sim.Suspended)
+		relaytest.Equal(t, "the requested state", f.sim(active).RequestedState, sim.Suspended)
 	}
 }

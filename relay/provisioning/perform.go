@@ -75,8 +75,8 @@ func (p performer) perform(ctx context.Context, j job.Job) (any, error) {
 		c.Subscriber = o.Subscriber
 	}
 	report, err := p.deps.Operator.Command(ctx, c)
-	if u, ok := errors.AsType[*Unavailable](err); ok && u.After > 0 {
-		return nil, job.Pause(min(u.After, time.Hour))
+	if u, ok := errors.AsType[*UnavailableError](err); ok && u.RetryAfter > 0 {
+		return nil, job.Pause(min(u.RetryAfter, time.Hour))
 	}
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (p performer) perform(ctx context.Context, j job.Job) (any, error) {
 	if report.Pending {
 		age := p.opts.Now().Sub(j.CreatedAt)
 		if age < p.opts.ReportWithin {
-			return nil, job.Pause(cmp.Or(max(report.After, 0), min(max(age/2, time.Second), time.Minute)))
+			return nil, job.Pause(cmp.Or(max(report.RetryAfter, 0), min(max(age/2, time.Second), time.Minute)))
 		}
 		report = Report{Refused: "The operator did not report in time.", Simulated: report.Simulated}
 	}
@@ -111,7 +111,7 @@ func (p performer) settle(ctx context.Context, j job.Job, o Order, r Report) (an
 	return p.finish(ctx, j, o, settled)
 }
 
-// save changes the SIM as reported and saves the outcome. It returns Settled as JSON.
+// save changes the SIM as reported and saves the outcome. It returns JobOutcome as JSON.
 func (a *Actions) save(ctx context.Context, j job.Job, o Order, r Report) (json.RawMessage, error) {
 	return a.deps.SIMs.Settle(ctx, j, o.ICCID, func(card *sim.SIM) (json.RawMessage, error) {
 		if card.Job != j.ID {
@@ -132,7 +132,7 @@ type Result struct {
 // finish sends the event of a settled job and enforces the limits of a SIM that was
 // activated. It is idempotent.
 func (p performer) finish(ctx context.Context, j job.Job, o Order, b json.RawMessage) (any, error) {
-	var s Settled
+	var s JobOutcome
 	if err := json.Unmarshal(b, &s); err != nil {
 		return nil, fmt.Errorf("provisioning: job %s: settled: %w", j.ID, err)
 	}

@@ -23,7 +23,7 @@ type simState struct {
 	Job              string
 }
 
-func stateOf(s sim.SIM) simState { return simState{s.State, s.Requested, s.Job} }
+func stateOf(s sim.SIM) simState { return simState{s.State, s.RequestedState, s.Job} }
 
 func TestAReportOfTheOperatorEndsTheJob(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -49,7 +49,7 @@ func TestAReportOfTheOperatorEndsTheJob(t *testing.T) {
 			relaytest.NoError(t, err)
 			j, s := f.runJob(id), f.sim(pending)
 			relaytest.Equal(t, "state and error of the job", []any{j.State, j.Error}, []any{tc.state, tc.reason})
-			relaytest.Equal(t, "state and requested state of the SIM", fmt.Sprint(s.State, " ", s.Requested), tc.states)
+			relaytest.Equal(t, "state and requested state of the SIM", fmt.Sprint(s.State, " ", s.RequestedState), tc.states)
 			relaytest.Equal(t, "the job of the SIM", s.Job, "")
 			relaytest.Equal(t, "the events", f.eventTypes(), tc.events)
 			data := f.events["job-"+id].Data.(map[string]any)
@@ -78,11 +78,11 @@ func TestACommandIsRepeatedWithTheSameIDWhileTheOperatorIsDown(t *testing.T) {
 		case 1:
 			return provisioning.Report{}, relay.Errorf(relay.KindUnavailable, "down")
 		case 2:
-			return provisioning.Report{}, &provisioning.Unavailable{After: time.Minute, Cause: errors.New("busy")}
+			return provisioning.Report{}, &provisioning.UnavailableError{RetryAfter: time.Minute, Cause: errors.New("busy")}
 		case 3:
 			return provisioning.Report{Pending: true}, nil
 		case 4:
-			return provisioning.Report{Pending: true, After: 7 * time.Second}, nil
+			return provisioning.Report{Pending: true, RetryAfter: 7 * time.Second}, nil
 		}
 		return provisioning.Report{}, nil
 	}

@@ -50,7 +50,7 @@ func (a *Actions) Reassign(ctx context.Context, acct relay.AccountID, r Reassign
 		}
 		for _, iccid := range r.ICCIDs {
 			if _, ok := found[iccid]; !ok {
-				return "", sim.BadICCID(string(iccid))
+				return "", sim.InvalidICCID(string(iccid))
 			}
 		}
 	}

@@ -41,20 +41,20 @@ type DryRun struct {
 	Count int `json:"count"` // number of selected events
 	// Examined is the number of examined events: at most 10,000, for at most 20 seconds, in each
 	// journal of each gateway.
-	Examined int              `json:"examined"`
-	Events   EventTally       `json:"events"`
-	Readings ReadingTally     `json:"readings"`
-	Differ   []PreviewedEvent `json:"data"` // the first events that differ, in the order of arrival
-	More     bool             `json:"more"` // Differ lacks events that differ
-	// BackTo is the oldest time that the search has reached, or zero if it reached the first event.
-	BackTo time.Time `json:"searched_to,omitzero"`
+	Examined      int              `json:"examined"`
+	Events        EventTally       `json:"events"`
+	Readings      ReadingTally     `json:"readings"`
+	ChangedEvents []PreviewedEvent `json:"data"` // the first events that differ, in the order of arrival
+	More          bool             `json:"more"` // Changed lacks events that differ
+	// SearchedTo is the oldest time that the search has reached, or zero if it reached the first event.
+	SearchedTo time.Time `json:"searched_to,omitzero"`
 }
 
 // EventTally counts the examined events by their expected state.
 type EventTally struct {
 	Done        int `json:"done"`
 	Quarantined int `json:"quarantined"`
-	Differ      int `json:"differ"` // events that differ in state, reason or a reading
+	Changed     int `json:"differ"` // events that differ in state, reason or a reading
 }
 
 // ReadingTally counts readings by iot.Effect.
@@ -62,7 +62,7 @@ type ReadingTally struct {
 	Added     int `json:"added"`
 	Changed   int `json:"changed"`
 	Unchanged int `json:"unchanged"`
-	Stays     int `json:"stays"`
+	Retained  int `json:"stays"`
 }
 
 // Add adds the counts of u.
@@ -70,7 +70,7 @@ func (t *ReadingTally) Add(u ReadingTally) {
 	t.Added += u.Added
 	t.Changed += u.Changed
 	t.Unchanged += u.Unchanged
-	t.Stays += u.Stays
+	t.Retained += u.Retained
 }
 
 // PreviewedEvent is an event with its present and its expected state.
@@ -111,7 +111,7 @@ type ReadingDelta struct {
 func Preview(ctx context.Context, posts Posts, f event.Filter, limit int, now func() time.Time) (r DryRun, err error) {
 	deadline := now().Add(maxDryRun)
 	stop := func() bool { return now().After(deadline) }
-	r.Count, r.BackTo, err = posts.Preview(ctx, f, time.Now().Add(maxSelecting), maxExamined, stop, func(e *event.Event, post *PreviewedPost) {
+	r.Count, r.SearchedTo, err = posts.Preview(ctx, f, time.Now().Add(maxSelecting), maxExamined, stop, func(e *event.Event, post *PreviewedPost) {
 		r.add(e, post, limit)
 	})
 	return r, err
@@ -130,13 +130,13 @@ func (r *DryRun) add(e *event.Event, post *PreviewedPost, limit int) {
 		for _, d := range post.Frames[i].Readings {
 			r.Readings.count(d.Effect)
 		}
-		differs = differs || iot.Changes(post.Frames[i].Readings)
+		differs = differs || iot.HasChanges(post.Frames[i].Readings)
 	}
 	if !differs {
 		return
 	}
-	r.Events.Differ++
-	if len(r.Differ) == limit {
+	r.Events.Changed++
+	if len(r.ChangedEvents) == limit {
 		r.More = true
 		return
 	}
@@ -147,7 +147,7 @@ func (r *DryRun) add(e *event.Event, post *PreviewedPost, limit int) {
 	for i := range post.Frames {
 		previewed.Devices[i] = deltaOf(&post.Frames[i])
 	}
-	r.Differ = append(r.Differ, previewed)
+	r.ChangedEvents = append(r.ChangedEvents, previewed)
 }
 
 func deltaOf(f *iot.PreviewedFrame) DeviceDelta {
@@ -174,19 +174,19 @@ func valueOf(p *iot.Point) any {
 	return p.Value
 }
 
-// Join adds the result of another gateway or journal and keeps at most limit events in Differ.
+// Join adds the result of another gateway or journal and keeps at most limit events in ChangedEvents.
 func (r *DryRun) Join(other DryRun, limit int) {
 	r.Count += other.Count
 	r.Examined += other.Examined
 	r.Events.Done += other.Events.Done
 	r.Events.Quarantined += other.Events.Quarantined
-	r.Events.Differ += other.Events.Differ
+	r.Events.Changed += other.Events.Changed
 	r.Readings.Add(other.Readings)
-	added := min(limit-len(r.Differ), len(other.Differ))
-	r.Differ = append(r.Differ, other.Differ[:added]...)
-	r.More = r.More || other.More || added < len(other.Differ)
-	if other.BackTo.After(r.BackTo) {
-		r.BackTo = other.BackTo
+	added := min(limit-len(r.ChangedEvents), len(other.ChangedEvents))
+	r.ChangedEvents = append(r.ChangedEvents, other.ChangedEvents[:added]...)
+	r.More = r.More || other.More || added < len(other.ChangedEvents)
+	if other.SearchedTo.After(r.SearchedTo) {
+		r.SearchedTo = other.SearchedTo
 	}
 }
 
@@ -198,7 +198,7 @@ func (t *ReadingTally) count(e iot.Effect) {
 		t.Changed++
 	case iot.Unchanged:
 		t.Unchanged++
-	case iot.Stays:
-		t.Stays++
+	case iot.Retained:
+		t.Retained++
 	}
 }

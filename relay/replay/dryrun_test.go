@@ -52,22 +52,22 @@ func post(id string, state event.State, effects ...iot.Effect) fakePost {
 
 func TestADryRunCountsAndListsDifferences(t *testing.T) {
 	p := &fakePosts{posts: []fakePost{
-		post("same", event.Done, iot.Unchanged, iot.Unchanged), post("more", event.Done, iot.Unchanged, iot.Added), post("less", event.Done, iot.Stays),
+		post("same", event.Done, iot.Unchanged, iot.Unchanged), post("more", event.Done, iot.Unchanged, iot.Added), post("less", event.Done, iot.Retained),
 		post("lost", event.Quarantined), post("new", event.Done, iot.Changed),
 	}}
 	r := p.run(t, 3)
 	relaytest.Equal(t, "the counted and examined events", []int{r.Count, r.Examined}, []int{5, 5})
-	relaytest.Equal(t, "the tally of events", r.Events, EventTally{Done: 4, Quarantined: 1, Differ: 4})
-	relaytest.Equal(t, "the tally of readings", r.Readings, ReadingTally{Added: 1, Changed: 1, Unchanged: 3, Stays: 1})
+	relaytest.Equal(t, "the tally of events", r.Events, EventTally{Done: 4, Quarantined: 1, Changed: 4})
+	relaytest.Equal(t, "the tally of readings", r.Readings, ReadingTally{Added: 1, Changed: 1, Unchanged: 3, Retained: 1})
 	var ids []string
-	for _, e := range r.Differ {
+	for _, e := range r.ChangedEvents {
 		ids = append(ids, e.ID)
 	}
 	if !slices.Equal(ids, []string{"more", "less", "lost"}) || !r.More {
 		t.Errorf("events %q, more %t; want the first three, and more", ids, r.More)
 	}
-	if r = p.run(t, 4); len(r.Differ) != 4 || r.More {
-		t.Errorf("%d events, more %t; want 4, and no more", len(r.Differ), r.More)
+	if r = p.run(t, 4); len(r.ChangedEvents) != 4 || r.More {
+		t.Errorf("%d events, more %t; want 4, and no more", len(r.ChangedEvents), r.More)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestAnotherReasonIsADifference(t *testing.T) {
 	changed := post("u1", event.Quarantined)
 	changed.event.State, changed.event.Reason, changed.preview.Reason = event.Quarantined, "no decoder", "no codec"
 	r := (&fakePosts{posts: []fakePost{changed}}).run(t, 1)
-	relaytest.Equal(t, "the number of events that differ", r.Events.Differ, 1)
+	relaytest.Equal(t, "the number of events that differ", r.Events.Changed, 1)
 }
 
 func TestADryRunEndsAfterItsTimeLimit(t *testing.T) {

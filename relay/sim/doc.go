@@ -8,7 +8,7 @@
 //	                       ▲  │ ◀─unsuspend──  │
 //	                       │  └──── terminate ─┴──▶ terminated
 //
-// Requested is the state that the job in progress will set; without a job it equals State.
+// RequestedState is the state that the job in progress will set; without a job it equals State.
 //
 // Service has the operations that take effect at once: lists, limits, recipients, pools,
 // subscribers and the callback URL. SIMs, Pools and Subscribers store the records. A request

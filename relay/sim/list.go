@@ -33,10 +33,10 @@ func (l list) conditions(filters []Filter) *db.Where {
 	for _, f := range filters {
 		column := l.columns[slices.Index(l.columns, f.Column)]
 		switch f.Match {
-		case Begins:
+		case StartsWith:
 			w.And(column+" >= ?", f.Value)
 			w.And(column+" < ?", f.Value+lastText)
-		case Differs:
+		case NotEquals:
 			w.And(column+" <> ?", f.Value)
 		default:
 			w.And(column+" = ?", f.Value)
@@ -129,8 +129,8 @@ type Match int
 // The matches.
 const (
 	Equals Match = iota
-	Differs
-	Begins
+	NotEquals
+	StartsWith
 )
 
 // Filter selects the records of a list whose column matches a value.
@@ -143,9 +143,9 @@ type Filter struct {
 // Holds reports whether the value of a column matches.
 func (f Filter) Holds(value string) bool {
 	switch f.Match {
-	case Differs:
+	case NotEquals:
 		return value != f.Value
-	case Begins:
+	case StartsWith:
 		return strings.HasPrefix(value, f.Value)
 	}
 	return value == f.Value
@@ -162,16 +162,16 @@ func ParseFilter(column, operator, value string) (f Filter, field, problem strin
 	switch operator {
 	case "=", "":
 	case "!=":
-		f.Match = Differs
+		f.Match = NotEquals
 	case "starts_with":
-		f.Match = Begins
+		f.Match = StartsWith
 	case "like":
 		prefix, begins := strings.CutSuffix(value, "%")
 		if strings.ContainsAny(prefix, "%_") {
 			return f, "value", "must be a text, or its beginning followed by %."
 		}
 		if f.Value = prefix; begins {
-			f.Match = Begins
+			f.Match = StartsWith
 		}
 	default:
 		return f, "operator", "must be =, !=, like or starts_with."
@@ -193,7 +193,7 @@ type Query struct {
 func (q Query) Order(columns []string) int {
 	key := q.OrderBy
 	for _, f := range q.Filters {
-		if key == "" && f.Match == Begins {
+		if key == "" && f.Match == StartsWith {
 			key = f.Column
 		}
 	}

@@ -83,7 +83,7 @@ func (m *model) query() Query {
 			continue
 		}
 		f := Filter{Column: name, Match: Match(m.rnd.IntN(3)), Value: column(m.sims[m.rnd.IntN(len(m.sims))], name)}
-		if f.Match == Begins {
+		if f.Match == StartsWith {
 			f.Value = f.Value[:min(len(f.Value), m.rnd.IntN(8))]
 		}
 		if m.rnd.IntN(10) == 0 {
@@ -217,8 +217,8 @@ func TestPagesReadIndexes(t *testing.T) {
 		for _, column := range Columns() {
 			for name, filters := range map[string][]Filter{
 				"no filter":                    nil,
-				"a filter on the order":        {{Column: column, Match: Begins, Value: "4"}},
-				"a filter that excludes a SIM": {{Column: "imsi", Match: Differs, Value: "4"}},
+				"a filter on the order":        {{Column: column, Match: StartsWith, Value: "4"}},
+				"a filter that excludes a SIM": {{Column: "imsi", Match: NotEquals, Value: "4"}},
 			} {
 				l, q := simsOf(1, scope), Query{OrderBy: column, Filters: filters, Page: relay.Page{Number: 1, PerPage: 100}}
 				where := l.conditions(filters)

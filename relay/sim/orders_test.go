@@ -35,7 +35,7 @@ func oneConcurrentOrderBegins(t *testing.T, open func(t *testing.T) *db.DB) {
 			if s.Job != "" {
 				return errTaken
 			}
-			s.Job, s.Requested = j.ID, Active
+			s.Job, s.RequestedState = j.ID, Active
 			return nil
 		})
 		if err == nil {
@@ -48,7 +48,7 @@ func oneConcurrentOrderBegins(t *testing.T, open func(t *testing.T) *db.DB) {
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the number of orders that began", beganCount.Load(), 1)
 	relaytest.Equal(t, "the state of the SIM", simAfter.State, Pending)
-	relaytest.Equal(t, "the requested state of the SIM", simAfter.Requested, Active)
+	relaytest.Equal(t, "the requested state of the SIM", simAfter.RequestedState, Active)
 	jobs, total, err := job.NewStore(db).List(t.Context(), 1, job.Filter{List: "sims"}, 0, 100)
 	if err != nil || total != 1 || len(jobs) != 1 || jobs[0].ID != simAfter.Job || jobs[0].State != job.Queued {
 		t.Errorf("jobs = %+v of %d, error %v; want the queued job %s", jobs, total, err, simAfter.Job)

@@ -77,7 +77,7 @@ func (s *Service) CreatePool(ctx context.Context, acct relay.AccountID, c PoolCh
 	if err := c.check(true); err != nil {
 		return Pool{}, err
 	}
-	p, err := c.apply(Pool{ID: s.newID(), Limit: Limit{Cap: NoCap}}, s.newID)
+	p, err := c.apply(Pool{ID: s.newID(), Limit: Limit{Action: NoAction}}, s.newID)
 	if err != nil {
 		return Pool{}, err
 	}
@@ -102,7 +102,7 @@ func (s *Service) ChangePool(ctx context.Context, acct relay.AccountID, id strin
 func (s *Service) changePool(ctx context.Context, acct relay.AccountID, id string, change func(*Pool) error) (Pool, error) {
 	return db.Transact(ctx, s.Pools.db, "pool "+id, func(ctx context.Context, tx *db.Tx) (Pool, error) {
 		p, _, err := pools.Change(ctx, tx, acct, id, change)
-		return p, Missing(err, NoPool())
+		return p, ReplaceNotFound(err, PoolNotFound())
 	})
 }
 
@@ -110,7 +110,7 @@ func (s *Service) changePool(ctx context.Context, acct relay.AccountID, id strin
 const MaxICCIDs = 5000
 
 // ParseICCIDs parses a list of ICCIDs and removes repeated ones. It returns an Invalid error for
-// an empty list and for more than MaxICCIDs, and the refusal BadICCID for an invalid ICCID.
+// an empty list and for more than MaxICCIDs, and the refusal InvalidICCID for an invalid ICCID.
 func ParseICCIDs(list []string) ([]ICCID, error) {
 	switch {
 	case len(list) == 0:
@@ -123,7 +123,7 @@ func ParseICCIDs(list []string) ([]ICCID, error) {
 	for _, text := range list {
 		iccid, err := ParseICCID(text)
 		if err != nil {
-			return nil, BadICCID(text)
+			return nil, InvalidICCID(text)
 		}
 		if !seen[iccid] {
 			seen[iccid] = true
@@ -155,13 +155,13 @@ func (s *Service) Detach(ctx context.Context, acct relay.AccountID, pool string,
 		return Pool{}, err
 	}
 	p, err := s.Pools.Get(ctx, acct, pool)
-	return p, Missing(err, NoPool())
+	return p, ReplaceNotFound(err, PoolNotFound())
 }
 
 // PoolSIMs returns a page of a pool's SIMs and their total number.
 func (s *Service) PoolSIMs(ctx context.Context, acct relay.AccountID, pool string, q Query) ([]SIM, int, error) {
 	if _, err := s.Pools.Get(ctx, acct, pool); err != nil {
-		return nil, 0, Missing(err, NoPool())
+		return nil, 0, ReplaceNotFound(err, PoolNotFound())
 	}
 	return s.SIMs.List(ctx, acct, Scope{Pool: pool}, q)
 }
@@ -190,7 +190,7 @@ func (s *SIMs) join(ctx context.Context, acct relay.AccountID, pool, detachment 
 	return s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
 		// 1. Lock the SIMs.
 		if _, err := pools.Get(ctx, tx, acct, pool); err != nil {
-			return Missing(err, NoPool())
+			return ReplaceNotFound(err, PoolNotFound())
 		}
 		members, err := db.List(ctx, tx, "SIMs", lock, func(v *member) []any {
 			return []any{&v.iccid, &v.pool, &v.detached}
@@ -207,11 +207,11 @@ func (s *SIMs) join(ctx context.Context, acct relay.AccountID, pool, detachment 
 			repeated := !attach && m.detached == detachment
 			switch {
 			case !found:
-				return BadICCID(string(iccid))
+				return InvalidICCID(string(iccid))
 			case attach && m.pool != "" && m.pool != pool:
-				return NotFree(iccid)
+				return InOtherPool(iccid)
 			case !attach && !repeated && m.pool != pool:
-				return BadICCID(string(iccid))
+				return InvalidICCID(string(iccid))
 			}
 			if attach && m.pool == "" || !attach && !repeated {
 				moving = append(moving, iccid)

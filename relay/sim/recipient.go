@@ -28,14 +28,14 @@ func (s *Service) RemoveRecipient(ctx context.Context, acct relay.AccountID, id 
 	iccid, _, _ := strings.Cut(id, "-")
 	parsed, err := ParseICCID(iccid)
 	if err != nil {
-		return NoRecipient()
+		return RecipientNotFound()
 	}
 	removed := false
 	_, err = s.SIMs.Change(ctx, acct, parsed, func(sim *SIM) (err error) {
 		sim.Recipients, err = removeRecipient(sim.Recipients, id, &removed)
 		return err
 	})
-	return Missing(err, NoRecipient())
+	return ReplaceNotFound(err, RecipientNotFound())
 }
 
 // AddPoolRecipient adds a recipient of notifications about a pool. The recipient must have a phone
@@ -109,7 +109,7 @@ func removeRecipient(list []Recipient, id string, removed *bool) ([]Recipient, e
 	case i < 0 && *removed:
 		return list, nil
 	case i < 0:
-		return nil, NoRecipient()
+		return nil, RecipientNotFound()
 	}
 	*removed = true
 	return slices.Delete(slices.Clone(list), i, i+1), nil

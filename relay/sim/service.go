@@ -62,35 +62,35 @@ func (s *Service) List(ctx context.Context, acct relay.AccountID, q Query) ([]SI
 	return s.SIMs.List(ctx, acct, Scope{}, q)
 }
 
-// Get returns a SIM; the refusal NoSIM if the account does not have the SIM.
+// Get returns a SIM; the refusal SIMNotFound if the account does not have the SIM.
 func (s *Service) Get(ctx context.Context, acct relay.AccountID, iccid string) (SIM, error) {
 	return Load(ctx, s.SIMs, acct, iccid)
 }
 
-// Load loads the SIM with the ICCID of a request; the refusal NoSIM if the account does not have
+// Load loads the SIM with the ICCID of a request; the refusal SIMNotFound if the account does not have
 // the SIM.
 func Load(ctx context.Context, sims *SIMs, acct relay.AccountID, iccid string) (SIM, error) {
 	id, err := ParseICCID(iccid)
 	if err != nil {
-		return SIM{}, NoSIM()
+		return SIM{}, SIMNotFound()
 	}
 	sim, err := sims.Get(ctx, acct, id)
-	return sim, Missing(err, NoSIM())
+	return sim, ReplaceNotFound(err, SIMNotFound())
 }
 
 func (s *Service) change(ctx context.Context, acct relay.AccountID, iccid string, change func(*SIM) error) (SIM, error) {
 	id, err := ParseICCID(iccid)
 	if err != nil {
-		return SIM{}, NoSIM()
+		return SIM{}, SIMNotFound()
 	}
 	sim, err := s.SIMs.Change(ctx, acct, id, change)
-	return sim, Missing(err, NoSIM())
+	return sim, ReplaceNotFound(err, SIMNotFound())
 }
 
 // LimitChange has the changes to a limit; nil fields do not change.
 type LimitChange struct {
 	Monthly, Warning *int64 // bytes
-	Cap              *Cap
+	Action           *LimitAction
 	// NoMonthly and NoWarning remove the limit and the warning.
 	NoMonthly, NoWarning bool
 }
@@ -106,7 +106,7 @@ func (c LimitChange) check(p relay.Problems, minimum int64) {
 			p.AddNamed(name, "The %s must be at least 0.")
 		}
 	}
-	if c.Cap != nil && !slices.Contains(Caps(), *c.Cap) {
+	if c.Action != nil && !slices.Contains(LimitActions(), *c.Action) {
 		p.AddNamed("cap_limit", "The %s must be none, notify or block.")
 	}
 }
@@ -115,8 +115,8 @@ func (c LimitChange) check(p relay.Problems, minimum int64) {
 // the limit. The default cap of a first limit is Notify, because a limit without a cap has no
 // effect.
 func (c LimitChange) apply(l Limit) (Limit, error) {
-	if c.Monthly != nil && *c.Monthly > 0 && l.Monthly == 0 && l.Cap == NoCap {
-		l.Cap = Notify
+	if c.Monthly != nil && *c.Monthly > 0 && l.Monthly == 0 && l.Action == NoAction {
+		l.Action = Notify
 	}
 	if c.NoMonthly {
 		l.Monthly = 0
@@ -126,7 +126,7 @@ func (c LimitChange) apply(l Limit) (Limit, error) {
 	}
 	relay.Assign(&l.Monthly, c.Monthly)
 	relay.Assign(&l.Warning, c.Warning)
-	relay.Assign(&l.Cap, c.Cap)
+	relay.Assign(&l.Action, c.Action)
 	if l.Monthly > 0 && l.Warning > l.Monthly {
 		return l, relay.Problem("monthly_usage_limit_warning", "The %s must not be above the monthly usage limit.")
 	}
@@ -171,17 +171,17 @@ func (s *Service) SetCallback(ctx context.Context, acct relay.AccountID, url str
 
 // Register saves a new subscriber, which must have the Required fields.
 func (s *Service) Register(ctx context.Context, acct relay.AccountID, subscriber Subscriber) (Subscriber, error) {
-	if err := subscriber.Check(Required()); err != nil {
+	if err := subscriber.Check(RequiredFields()); err != nil {
 		return subscriber, err
 	}
 	subscriber.ID = s.newID()
 	return subscriber, s.Subscribers.Put(ctx, acct, subscriber)
 }
 
-// Subscriber returns a subscriber; the refusal NoSubscriber if the account does not have it.
+// Subscriber returns a subscriber; the refusal SubscriberNotFound if the account does not have it.
 func (s *Service) Subscriber(ctx context.Context, acct relay.AccountID, id string) (Subscriber, error) {
 	subscriber, err := s.Subscribers.Get(ctx, acct, id)
-	return subscriber, Missing(err, NoSubscriber())
+	return subscriber, ReplaceNotFound(err, SubscriberNotFound())
 }
 
 // ListSubscribers returns a page of the account's subscribers and their total number.

@@ -57,7 +57,7 @@ type SIM struct {
 	Codes                Codes
 	Undecryptable        bool // a code cannot be decrypted and is empty
 	State                State
-	Requested            State  // the state that the job in progress will set; State without a job
+	RequestedState       State  // the state that the job in progress will set; State without a job
 	Job                  string // id of the job in progress; empty means none
 	Subscriber           string // id; empty means none
 	Pool                 string // id; empty means none
@@ -66,38 +66,38 @@ type SIM struct {
 }
 
 // InService reports whether a SIM is active and no job is about to change that.
-func (sim *SIM) InService() bool { return sim.State == Active && sim.Requested == Active }
+func (sim *SIM) InService() bool { return sim.State == Active && sim.RequestedState == Active }
 
-// Cap is the effect of a reached monthly limit.
-type Cap string
+// Action is the effect of a reached monthly limit.
+type LimitAction string
 
 // The caps. Notify notifies recipients and the callback; Block also requests
 // suspension.
 const (
-	NoCap  Cap = "none"
-	Notify Cap = "notify"
-	Block  Cap = "block"
+	NoAction LimitAction = "none"
+	Notify   LimitAction = "notify"
+	Block    LimitAction = "block"
 )
 
-// Caps returns all caps.
-func Caps() []Cap { return []Cap{NoCap, Notify, Block} }
+// HasAction returns all caps.
+func LimitActions() []LimitAction { return []LimitAction{NoAction, Notify, Block} }
 
 // Limit bounds the usage of a SIM, or of the SIMs of a pool together, in a calendar month,
 // UTC.
 type Limit struct {
-	Monthly int64 // bytes; 0 means no limit
-	Warning int64 // bytes after which a warning is sent; 0 means none
-	Cap     Cap   // not empty in stored SIMs
+	Monthly int64       // bytes; 0 means no limit
+	Warning int64       // bytes after which a warning is sent; 0 means none
+	Action  LimitAction `json:"Cap"` // the key in stored pools; not empty in stored SIMs
 }
 
-// Caps reports whether reaching the limit has an effect.
-func (l Limit) Caps() bool { return l.Monthly > 0 && (l.Cap == Notify || l.Cap == Block) }
+// HasAction reports whether reaching the limit has an effect.
+func (l Limit) HasAction() bool { return l.Monthly > 0 && (l.Action == Notify || l.Action == Block) }
 
 // Blocks reports whether SIMs that reach the limit are suspended.
-func (l Limit) Blocks() bool { return l.Caps() && l.Cap == Block }
+func (l Limit) Blocks() bool { return l.HasAction() && l.Action == Block }
 
 // IsSet reports whether usage is compared with the limit.
-func (l Limit) IsSet() bool { return l.Warning > 0 || l.Caps() }
+func (l Limit) IsSet() bool { return l.Warning > 0 || l.HasAction() }
 
 // Recipient is notified when a limit is near or reached.
 type Recipient struct {
@@ -117,12 +117,12 @@ type Pool struct {
 	Recipients []Recipient `json:"recipients,omitempty"` // with different e-mail addresses
 }
 
-// Declared returns the stored SIM after an inventory has declared it. Declared numbers and codes
+// ApplyDeclaration returns the stored SIM after an inventory has declared it. Declared numbers and codes
 // replace the stored ones unless they are empty. The state, the services, the subscriber
 // and the job are replaced only if reset is set. For a new SIM, stored is the zero value.
-func Declared(stored, declared SIM, reset bool) SIM {
+func ApplyDeclaration(stored, declared SIM, reset bool) SIM {
 	if stored.ICCID == "" {
-		declared.Requested, declared.Limit.Cap = declared.State, NoCap
+		declared.RequestedState, declared.Limit.Action = declared.State, NoAction
 		return declared
 	}
 	stored.IMSI, stored.MSISDN = cmp.Or(declared.IMSI, stored.IMSI), cmp.Or(declared.MSISDN, stored.MSISDN)
@@ -131,7 +131,7 @@ func Declared(stored, declared SIM, reset bool) SIM {
 		PUK: cmp.Or(declared.Codes.PUK, stored.Codes.PUK), PUK2: cmp.Or(declared.Codes.PUK2, stored.Codes.PUK2),
 	}
 	if reset {
-		stored.State, stored.Requested, stored.Job = declared.State, declared.State, ""
+		stored.State, stored.RequestedState, stored.Job = declared.State, declared.State, ""
 		stored.Service4G, stored.Service5G, stored.Subscriber = declared.Service4G, declared.Service5G, ""
 	}
 	return stored
@@ -166,21 +166,21 @@ func (r *Refusal) Error() string { return r.err.Message }
 // Unwrap returns the error with the kind.
 func (r *Refusal) Unwrap() error { return r.err }
 
-// NoSIM returns the refusal of a SIM that the account does not have.
-func NoSIM() error { return Refuse(relay.KindNotFound, "SIM not found.") }
+// SIMNotFound returns the refusal of a SIM that the account does not have.
+func SIMNotFound() error { return Refuse(relay.KindNotFound, "SIM not found.") }
 
-// NoPool returns the refusal of a pool that the account does not have.
-func NoPool() error { return Refuse(relay.KindInvalid, "Invalid pool.") }
+// PoolNotFound returns the refusal of a pool that the account does not have.
+func PoolNotFound() error { return Refuse(relay.KindInvalid, "Invalid pool.") }
 
-// NoSubscriber returns the refusal of a subscriber that the account does not have.
-func NoSubscriber() error { return Refuse(relay.KindInvalid, "Invalid subscriber.") }
+// SubscriberNotFound returns the refusal of a subscriber that the account does not have.
+func SubscriberNotFound() error { return Refuse(relay.KindInvalid, "Invalid subscriber.") }
 
-// NoRecipient returns the refusal of a recipient that the SIM or pool does not have.
-func NoRecipient() error { return Refuse(relay.KindInvalid, "Invalid recipient.") }
+// RecipientNotFound returns the refusal of a recipient that the SIM or pool does not have.
+func RecipientNotFound() error { return Refuse(relay.KindInvalid, "Invalid recipient.") }
 
-// BadICCID returns the refusal of a request with an invalid ICCID, or with the ICCID of a SIM that
+// InvalidICCID returns the refusal of a request with an invalid ICCID, or with the ICCID of a SIM that
 // the request may not change.
-func BadICCID(iccid string) error {
+func InvalidICCID(iccid string) error {
 	const maxLength = 40
 	if len(iccid) > maxLength {
 		iccid = iccid[:maxLength] + "…"
@@ -188,15 +188,15 @@ func BadICCID(iccid string) error {
 	return Refuse(relay.KindInvalid, "Invalid ICCID: "+iccid+".")
 }
 
-// Missing returns the refusal if err is relay.KindNotFound, else err.
-func Missing(err, refusal error) error {
+// ReplaceNotFound returns the refusal if err is relay.KindNotFound, else err.
+func ReplaceNotFound(err, refusal error) error {
 	if relay.KindOf(err) == relay.KindNotFound {
 		return refusal
 	}
 	return err
 }
 
-// NotFree returns the refusal of a SIM that is in another pool.
-func NotFree(iccid ICCID) error {
+// InOtherPool returns the refusal of a SIM that is in another pool.
+func InOtherPool(iccid ICCID) error {
 	return Refuse(relay.KindInvalid, "ICCID "+string(iccid)+" is in another pool: detach it first.")
 }

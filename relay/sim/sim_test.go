@@ -47,16 +47,16 @@ func TestCodesAreNotPrinted(t *testing.T) {
 
 func TestDeclared(t *testing.T) {
 	existing := SIM{
-		ICCID: "8944000000000000001", IMSI: "1", MSISDN: "2", Codes: Codes{PIN: "1111", PUK2: "2222"}, State: Active, Requested: Suspended,
-		Job: "j", Subscriber: "s", Pool: "p", Service5G: true, Limit: Limit{Monthly: 5, Cap: Block}, Recipients: []Recipient{{ID: "r"}},
+		ICCID: "8944000000000000001", IMSI: "1", MSISDN: "2", Codes: Codes{PIN: "1111", PUK2: "2222"}, State: Active, RequestedState: Suspended,
+		Job: "j", Subscriber: "s", Pool: "p", Service5G: true, Limit: Limit{Monthly: 5, Action: Block}, Recipients: []Recipient{{ID: "r"}},
 	}
 	declaration := SIM{ICCID: existing.ICCID, MSISDN: "3", Codes: Codes{PIN: "9999"}, State: Pending, Service4G: true}
 	updated := existing
 	updated.MSISDN, updated.Codes = "3", Codes{PIN: "9999", PUK2: "2222"}
 	reset := updated
-	reset.State, reset.Requested, reset.Job, reset.Subscriber, reset.Service4G, reset.Service5G = Pending, Pending, "", "", true, false
+	reset.State, reset.RequestedState, reset.Job, reset.Subscriber, reset.Service4G, reset.Service5G = Pending, Pending, "", "", true, false
 	fresh := declaration
-	fresh.Requested, fresh.Limit.Cap = Pending, NoCap
+	fresh.RequestedState, fresh.Limit.Action = Pending, NoAction
 	for _, tc := range []struct {
 		name  string
 		old   SIM
@@ -67,7 +67,7 @@ func TestDeclared(t *testing.T) {
 		{"an existing SIM keeps its state", existing, false, updated},
 		{"a reset SIM has the declared state", existing, true, reset},
 	} {
-		relaytest.Equal(t, tc.name, Declared(tc.old, declaration, tc.reset), tc.want)
+		relaytest.Equal(t, tc.name, ApplyDeclaration(tc.old, declaration, tc.reset), tc.want)
 	}
 }
 
@@ -91,16 +91,16 @@ func TestFilters(t *testing.T) {
 	}{
 		{"", "5", Filter{"c", Equals, "5"}, ""},
 		{"=", "%", Filter{"c", Equals, "%"}, ""},
-		{"!=", "5", Filter{"c", Differs, "5"}, ""},
-		{"starts_with", "5%", Filter{"c", Begins, "5%"}, ""},
-		{"like", "89%", Filter{"c", Begins, "89"}, ""},
+		{"!=", "5", Filter{"c", NotEquals, "5"}, ""},
+		{"starts_with", "5%", Filter{"c", StartsWith, "5%"}, ""},
+		{"like", "89%", Filter{"c", StartsWith, "89"}, ""},
 		{"like", "89", Filter{"c", Equals, "89"}, ""},
-		{"like", "%", Filter{"c", Begins, ""}, ""},
+		{"like", "%", Filter{"c", StartsWith, ""}, ""},
 		{"like", "%89%", Filter{}, "value"},
 		{"like", "8_9", Filter{}, "value"},
 		{"=", "", Filter{"c", Equals, ""}, ""},
 		{"", "", Filter{"c", Equals, ""}, ""},
-		{"!=", "", Filter{"c", Differs, ""}, ""},
+		{"!=", "", Filter{"c", NotEquals, ""}, ""},
 		{">", "", Filter{}, "operator"},
 		{"=", "a\x1fb", Filter{}, "value"},
 		{"=", "\xff", Filter{}, "value"},
@@ -133,7 +133,7 @@ func FuzzParseFilter(f *testing.F) {
 		if strings.ContainsAny(got.Value, "\x00\x1f") {
 			t.Errorf("the value %q has control characters", got.Value)
 		}
-		if got.Match == Begins && got.Holds(text) != strings.HasPrefix(text, got.Value) {
+		if got.Match == StartsWith && got.Holds(text) != strings.HasPrefix(text, got.Value) {
 			t.Errorf("Begins filter %q holds for %q: %v", got.Value, text, got.Holds(text))
 		}
 	})
@@ -145,8 +145,8 @@ func TestOrderColumnOfAQuery(t *testing.T) {
 		want  int
 	}{
 		"default":                   {Query{}, 0},
-		"requested column":          {Query{OrderBy: "msisdn", Filters: []Filter{{"imsi", Begins, "2"}}}, 2},
-		"column of a prefix filter": {Query{Filters: []Filter{{"iccid", Differs, "2"}, {"imsi", Begins, "2"}}}, 1},
+		"requested column":          {Query{OrderBy: "msisdn", Filters: []Filter{{"imsi", StartsWith, "2"}}}, 2},
+		"column of a prefix filter": {Query{Filters: []Filter{{"iccid", NotEquals, "2"}, {"imsi", StartsWith, "2"}}}, 1},
 	} {
 		if got := tc.query.Order(Columns()); got != tc.want {
 			t.Errorf("%s: order = %d, want %d", name, got, tc.want)

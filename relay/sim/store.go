@@ -104,15 +104,15 @@ type Search struct {
 	Limit int
 }
 
-// Found is a result of a search: a SIM and its account.
-type Found struct {
+// FoundSIM is a result of a search: a SIM and its account.
+type FoundSIM struct {
 	Account relay.AccountID
 	SIM
 }
 
 // Find returns SIMs of one or all accounts, by account and ICCID. If few SIMs contain
 // the text, Find reads all SIMs.
-func (s *SIMs) Find(ctx context.Context, f Search) ([]Found, error) {
+func (s *SIMs) Find(ctx context.Context, f Search) ([]FoundSIM, error) {
 	var w db.Where
 	w.AndSet("account = ?", f.Account)
 	w.And("(account, iccid) > (?, ?)", f.After.Account, f.After.ICCID)
@@ -125,7 +125,7 @@ func (s *SIMs) Find(ctx context.Context, f Search) ([]Found, error) {
 	default:
 		w.And("(pool = ? OR subscriber = ?)", f.Text)
 	}
-	return db.Page(ctx, s.db, "SIMs", "SELECT "+columns+" FROM sim", &w, "account, iccid", f.Limit, func(f *Found) []any {
+	return db.Page(ctx, s.db, "SIMs", "SELECT "+columns+" FROM sim", &w, "account, iccid", f.Limit, func(f *FoundSIM) []any {
 		return readOwned(&f.Account, &f.SIM)
 	})
 }
@@ -190,7 +190,7 @@ func (s *SIMs) Declare(ctx context.Context, acct relay.AccountID, sims []SIM, re
 				var known, fresh []changed
 				for _, iccid := range remaining {
 					oldSim, found := stored[iccid]
-					c := changed{oldSim, Declared(oldSim, declared[iccid], reset)}
+					c := changed{oldSim, ApplyDeclaration(oldSim, declared[iccid], reset)}
 					switch {
 					case !found:
 						fresh = append(fresh, c)
@@ -228,9 +228,9 @@ const columns = `account, iccid, imsi, msisdn, pool, subscriber, state, requeste
 func fields(acct *relay.AccountID, s *SIM) []any {
 	code := func(c *string) any { return db.SealedOr(&s.Undecryptable, c, simTable, acct) }
 	return []any{
-		acct, &s.ICCID, &s.IMSI, &s.MSISDN, &s.Pool, &s.Subscriber, &s.State, &s.Requested, &s.Job, &s.Service4G, &s.Service5G,
+		acct, &s.ICCID, &s.IMSI, &s.MSISDN, &s.Pool, &s.Subscriber, &s.State, &s.RequestedState, &s.Job, &s.Service4G, &s.Service5G,
 		code(&s.Codes.PIN), code(&s.Codes.PIN2), code(&s.Codes.PUK), code(&s.Codes.PUK2),
-		&s.Limit.Monthly, &s.Limit.Warning, &s.Limit.Cap,
+		&s.Limit.Monthly, &s.Limit.Warning, &s.Limit.Action,
 		db.JSON(&s.Recipients),
 	}
 }
@@ -241,7 +241,7 @@ func read(s *SIM) []any { return readOwned(new(relay.AccountID), s) }
 // readOwned does the same as read, and has a pointer to the account.
 func readOwned(acct *relay.AccountID, s *SIM) []any {
 	return append(fields(acct, s), func() {
-		s.Requested, s.Limit.Cap = cmp.Or(s.Requested, s.State), cmp.Or(s.Limit.Cap, NoCap)
+		s.RequestedState, s.Limit.Action = cmp.Or(s.RequestedState, s.State), cmp.Or(s.Limit.Action, NoAction)
 	})
 }
 

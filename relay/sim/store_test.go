@@ -68,7 +68,7 @@ func recordsOfSIMs(t *testing.T, open func(t *testing.T) *db.DB) {
 	s, ctx := NewSIMs(open(t)), t.Context()
 	relaytest.NoError(t, s.Declare(ctx, 1, []SIM{newSIM(firstSIM), newSIM(secondSIM)}, false))
 	want := newSIM(firstSIM)
-	want.Requested, want.Limit.Cap = Pending, NoCap
+	want.RequestedState, want.Limit.Action = Pending, NoAction
 	relaytest.Equal(t, "the stored SIM", relaytest.Must(s.Get(ctx, 1, firstSIM))(t), want)
 	counts, err := s.CountByState(ctx)
 	relaytest.NoError(t, err)
@@ -76,8 +76,8 @@ func recordsOfSIMs(t *testing.T, open func(t *testing.T) *db.DB) {
 	if _, err := s.Get(ctx, 2, firstSIM); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("Get in another account: error %v, want kind not found", err)
 	}
-	want.State, want.Requested, want.Job, want.Subscriber = Active, Suspended, "j1", "s1"
-	want.Limit = Limit{Monthly: 1 << 40, Warning: 5, Cap: Block}
+	want.State, want.RequestedState, want.Job, want.Subscriber = Active, Suspended, "j1", "s1"
+	want.Limit = Limit{Monthly: 1 << 40, Warning: 5, Action: Block}
 	want.Recipients = []Recipient{{ID: "r1", Email: "a@example.com", Number: "447700900001"}}
 	want.Service4G, want.Service5G = false, true
 	got, err := s.Change(ctx, 1, firstSIM, func(s *SIM) error { *s = want; s.Pool = "ignored"; return nil })
@@ -108,7 +108,7 @@ func testRedeclared(t *testing.T, s *SIMs, want SIM) {
 		}
 	}
 	relaytest.NoError(t, s.Declare(ctx, 1, []SIM{declaration}, true))
-	want.State, want.Requested, want.Job, want.Subscriber, want.Service4G, want.Service5G = Pending, Pending, "", "", true, false
+	want.State, want.RequestedState, want.Job, want.Subscriber, want.Service4G, want.Service5G = Pending, Pending, "", "", true, false
 	relaytest.Equal(t, "the SIM after a reset", relaytest.Must(s.Get(ctx, 1, firstSIM))(t), want)
 	if got, total, err := s.List(ctx, 1, Scope{Subscriber: "s1"}, Query{Page: relay.Page{Number: 1, PerPage: 10}}); err != nil || total != 0 || len(got) != 0 {
 		t.Errorf("SIMs of the subscriber after a reset: %v of %d, error %v; want none", got, total, err)
@@ -231,7 +231,7 @@ func searchFindsSIMs(t *testing.T, open func(t *testing.T) *db.DB) {
 	relaytest.NoError(t, s.Declare(ctx, 2, []SIM{newSIM(firstSIM), newSIM(thirdSIM)}, false))
 	relaytest.NoError(t, pools.Put(ctx, 1, Pool{ID: "p1", Name: "Meters"}))
 	relaytest.NoError(t, s.Attach(ctx, 1, "p1", []ICCID{secondSIM}))
-	_, err := s.Change(ctx, 2, thirdSIM, func(s *SIM) error { s.State, s.Requested = Active, Active; return nil })
+	_, err := s.Change(ctx, 2, thirdSIM, func(s *SIM) error { s.State, s.RequestedState = Active, Active; return nil })
 	relaytest.NoError(t, err)
 	for name, tc := range map[string]struct {
 		search Search
@@ -276,9 +276,9 @@ func subscribersAreFound(t *testing.T, open func(t *testing.T) *db.DB) {
 		{"all, in the order of their creation", Query{}, []string{"0", "1", "2", "3"}},
 		{"by surname, descending", Query{OrderBy: "surname", Descending: true}, []string{"0", "3", "2", "1"}},
 		{"a surname, ignoring case", Query{Filters: []Filter{{Column: "surname", Value: "SMITH"}}}, []string{"1", "2"}},
-		{"the beginning of a surname, by forename", Query{OrderBy: "forename", Descending: true, Filters: []Filter{{Column: "surname", Match: Begins, Value: "smith"}}}, []string{"3", "2", "1"}},
-		{"all but one surname", Query{Filters: []Filter{{Column: "surname", Match: Differs, Value: "öhlund"}}}, []string{"1", "2", "3"}},
-		{"two filters", Query{Filters: []Filter{{Column: "surname", Value: "smith"}, {Column: "forename", Match: Differs, Value: "bo"}}}, []string{"2"}},
+		{"the beginning of a surname, by forename", Query{OrderBy: "forename", Descending: true, Filters: []Filter{{Column: "surname", Match: StartsWith, Value: "smith"}}}, []string{"3", "2", "1"}},
+		{"all but one surname", Query{Filters: []Filter{{Column: "surname", Match: NotEquals, Value: "öhlund"}}}, []string{"1", "2", "3"}},
+		{"two filters", Query{Filters: []Filter{{Column: "surname", Value: "smith"}, {Column: "forename", Match: NotEquals, Value: "bo"}}}, []string{"2"}},
 	} {
 		tc.query.Page = relay.Page{Number: 1, PerPage: 10}
 		subscribers, total, err := s.List(ctx, 1, tc.query)
@@ -303,7 +303,7 @@ func subscribersArePutAgain(t *testing.T, open func(t *testing.T) *db.DB) {
 		}
 	}
 	checkCounts(t, s.db)
-	q := Query{Page: relay.Page{Number: 4, PerPage: 6}, Filters: []Filter{{Column: "surname", Match: Begins, Value: "SMYTH"}}}
+	q := Query{Page: relay.Page{Number: 4, PerPage: 6}, Filters: []Filter{{Column: "surname", Match: StartsWith, Value: "SMYTH"}}}
 	found, total, err := s.List(t.Context(), 1, q)
 	if err != nil || total != 20 || len(found) != 2 || found[1].ID != "29" || found[1].Surname != "Smythe" {
 		t.Errorf("subscribers = %+v of %d, error %v; want the last 2 of 20", found, total, err)

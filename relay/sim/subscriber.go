@@ -43,8 +43,8 @@ func (s *Subscriber) Fields() []Field {
 	}
 }
 
-// Required returns the fields that a registration must have.
-func Required() []string {
+// RequiredFields returns the fields that a registration must have.
+func RequiredFields() []string {
 	return []string{"forename", "surname", "address", "post_code", "contact_no"}
 }
 

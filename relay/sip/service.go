@@ -58,7 +58,7 @@ func (s *Service) Request(ctx context.Context, acct relay.AccountID, r Request) 
 	}
 	now := s.deps.Now().UTC()
 	o := Order{
-		Handle: relay.NewID(now), Account: acct, Email: r.Email, Single: r.Single, AskedAt: now,
+		Handle: relay.NewID(now), Account: acct, Email: r.Email, Single: r.Single, RequestedAt: now,
 		From: r.From.UTC(), To: r.To.UTC().Truncate(time.Second).Add(time.Second),
 	}
 	input, err := json.Marshal(o)
@@ -66,13 +66,13 @@ func (s *Service) Request(ctx context.Context, acct relay.AccountID, r Request) 
 		return o, fmt.Errorf("sip: order %s: encode: %w", o.Handle, err)
 	}
 	return o, s.deps.Submit.Submit(ctx, job.Job{
-		ID: o.Handle, Account: acct, Kind: Kind, Input: input, CreatedAt: now, Keep: Life,
+		ID: o.Handle, Account: acct, Kind: Kind, Input: input, CreatedAt: now, Keep: HandleLifetime,
 	})
 }
 
-// Archive reports whether an archive can be downloaded. It returns relay.KindNotFound for a handle
+// ArchiveReady reports whether an archive can be downloaded. It returns relay.KindNotFound for a handle
 // that is unknown to the account, has expired, or has a failed job.
-func (s *Service) Archive(ctx context.Context, acct relay.AccountID, handle string) (ready bool, err error) {
+func (s *Service) ArchiveReady(ctx context.Context, acct relay.AccountID, handle string) (ready bool, err error) {
 	j, err := s.deps.Jobs.Get(ctx, acct, handle)
 	if err != nil {
 		return false, err
@@ -127,8 +127,8 @@ func (s *Service) Run(ctx context.Context, j job.Job) (any, error) {
 const (
 	// Kind is the kind of the jobs that make archives.
 	Kind job.Kind = "sip.cdr"
-	// Life is the time for which a handle is valid after the request.
-	Life = 2 * time.Hour
+	// HandleLifetime is the time for which a handle is valid after the request.
+	HandleLifetime = 2 * time.Hour
 )
 
 // Request describes an archive of an account's calls.
@@ -142,17 +142,17 @@ type Request struct {
 
 // Order is a requested archive.
 type Order struct {
-	Handle  string          `json:"handle"`
-	Account relay.AccountID `json:"account"`
-	From    time.Time       `json:"from"`
-	To      time.Time       `json:"to"` // exclusive
-	Email   string          `json:"email,omitempty"`
-	Single  bool            `json:"single,omitempty"`
-	AskedAt time.Time       `json:"asked_at"`
+	Handle      string          `json:"handle"`
+	Account     relay.AccountID `json:"account"`
+	From        time.Time       `json:"from"`
+	To          time.Time       `json:"to"` // exclusive
+	Email       string          `json:"email,omitempty"`
+	Single      bool            `json:"single,omitempty"`
+	RequestedAt time.Time       `json:"asked_at"`
 }
 
 // ExpiresAt returns the time at which the handle becomes invalid.
-func (o Order) ExpiresAt() time.Time { return o.AskedAt.Add(Life) }
+func (o Order) ExpiresAt() time.Time { return o.RequestedAt.Add(HandleLifetime) }
 
 // Trunk is a SIP trunk of an account, with the source addresses of its calls.
 type Trunk struct {

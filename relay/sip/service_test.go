@@ -78,7 +78,7 @@ func TestRequest(t *testing.T) {
 	j := f.jobs[o.Handle]
 	relaytest.NoError(t, json.Unmarshal(j.Input, &stored))
 	relaytest.Equal(t, "the order in the job", stored, o)
-	relaytest.Equal(t, "account, kind and retention of the job", []any{int(j.Account), j.Kind, j.Keep}, []any{3, Kind, Life})
+	relaytest.Equal(t, "account, kind and retention of the job", []any{int(j.Account), j.Kind, j.Keep}, []any{3, Kind, HandleLifetime})
 	if _, err := s.Request(t.Context(), 3, Request{From: day, To: day}); err != nil {
 		t.Errorf("a request without options: %v", err)
 	}
@@ -123,7 +123,7 @@ func TestAnArchiveIsFoundWhileItsHandleIsValid(t *testing.T) {
 				tc.change(f, &j)
 			}
 			f.jobs[o.Handle] = j
-			ready, err := s.Archive(t.Context(), tc.acct, o.Handle)
+			ready, err := s.ArchiveReady(t.Context(), tc.acct, o.Handle)
 			relaytest.Equal(t, "whether the archive is ready", ready, tc.ready)
 			relaytest.Equal(t, "whether the archive is not found", relay.KindOf(err) == relay.KindNotFound, tc.notFound)
 			if !tc.notFound && err != nil {

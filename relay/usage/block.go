@@ -22,9 +22,9 @@ const BlockKind job.Kind = "usage.block"
 const (
 	// pageSize is the number of a pool's SIMs that one job suspends.
 	pageSize = 500
-	// scanLife is the time for which the jobs of a pool are stored after their end, so that a job
+	// scanRetention is the time for which the jobs of a pool are stored after their end, so that a job
 	// that runs again does not create the job of the next page a second time.
-	scanLife = 40 * 24 * time.Hour
+	scanRetention = 40 * 24 * time.Hour
 )
 
 // blocking is the input of a job: SIMs, or a pool.
@@ -58,7 +58,7 @@ func (m *Meter) EnforceSIMs(ctx context.Context, acct relay.AccountID, iccids []
 	for _, o := range found {
 		b.ICCIDs = append(b.ICCIDs, o.iccid)
 	}
-	return m.submit(ctx, acct, relay.NewUUID(m.deps.Now()), b, scanLife)
+	return m.submit(ctx, acct, relay.NewUUID(m.deps.Now()), b, scanRetention)
 }
 
 // EnforcePool is EnforceSIMs for all SIMs of a pool. Callers use it after a change of the pool's
@@ -75,7 +75,7 @@ func (m *Meter) EnforcePool(ctx context.Context, acct relay.AccountID, pool stri
 // suspended one by one, until usage is below the limit again.
 func (m *Meter) blockPool(ctx context.Context, acct relay.AccountID, s Subject) error {
 	b := blocking{Pool: s.ID, Scan: relay.NewUUID(m.deps.Now())}
-	if err := m.submit(ctx, acct, b.Scan, b, scanLife); err != nil {
+	if err := m.submit(ctx, acct, b.Scan, b, scanRetention); err != nil {
 		return err
 	}
 	return m.deps.Counters.AddSteps(ctx, acct, s, Blocked)
@@ -119,7 +119,7 @@ func (m *Meter) RunBlock(ctx context.Context, j job.Job) (any, error) {
 		}
 		if len(iccids) == pageSize {
 			b.After = iccids[pageSize-1]
-			if err := m.submit(ctx, j.Account, b.Scan+"-"+string(b.After), b, scanLife); err != nil {
+			if err := m.submit(ctx, j.Account, b.Scan+"-"+string(b.After), b, scanRetention); err != nil {
 				return nil, err
 			}
 		}

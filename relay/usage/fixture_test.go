@@ -171,7 +171,7 @@ func (f *fixture) GetMany(_ context.Context, acct relay.AccountID, iccids []sim.
 	found := make(map[sim.ICCID]sim.SIM)
 	for _, iccid := range iccids {
 		if s, ok := f.sims[iccid]; ok && acct == 1 {
-			s.State, s.Requested = cmp.Or(s.State, sim.Active), sim.Active
+			s.State, s.RequestedState = cmp.Or(s.State, sim.Active), sim.Active
 			found[iccid] = s
 		}
 	}

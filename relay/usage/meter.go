@@ -199,7 +199,7 @@ func (l limited) due(t Total) Steps {
 	if l.limit.Warning > 0 && t.Bytes >= l.limit.Warning {
 		due |= Warned
 	}
-	if l.limit.Caps() && t.Bytes >= l.limit.Monthly {
+	if l.limit.HasAction() && t.Bytes >= l.limit.Monthly {
 		due |= Reached
 	}
 	return due &^ t.Done

@@ -64,7 +64,7 @@ const (
 
 func TestEachLimitNotifiesOnceAMonth(t *testing.T) {
 	f := newFixture(t)
-	f.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Warning: 80, Cap: sim.Notify}, Recipients: recipients("a@example.com", "b@example.com")}
+	f.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Warning: 80, Action: sim.Notify}, Recipients: recipients("a@example.com", "b@example.com")}
 	f.takeRecords(use("1", "A", atHour(1, 0), 79), use("2", "B", atHour(1, 0), 500))
 	f.wantEvents()
 	f.takeRecords(use("3", "A", atHour(1, 0), 1))
@@ -91,14 +91,14 @@ func TestNotificationsAndSuspensionsOfALimit(t *testing.T) {
 		bytes int64
 		want  []string
 	}{
-		"limit and warning crossed by one record": {sim.Limit{Monthly: 100, Warning: 80, Cap: sim.Notify}, 100, []string{warnedA, reachedA}},
-		"limit without a warning":                 {sim.Limit{Monthly: 100, Cap: sim.Notify}, 100, []string{reachedA}},
-		"warning without a limit":                 {sim.Limit{Warning: 80, Cap: sim.Notify}, 1000, []string{warnedA}},
-		"warning without a cap":                   {sim.Limit{Monthly: 100, Warning: 80, Cap: sim.NoCap}, 100, []string{warnedA}},
-		"limit without a cap":                     {sim.Limit{Monthly: 100, Cap: sim.NoCap}, 100, nil},
-		"no limit":                                {sim.Limit{Cap: sim.Block}, 1000, nil},
-		"blocking limit":                          {sim.Limit{Monthly: 100, Cap: sim.Block}, 100, []string{reachedA, "suspend A"}},
-		"usage below a blocking limit":            {sim.Limit{Monthly: 100, Warning: 80, Cap: sim.Block}, 99, []string{warnedA}},
+		"limit and warning crossed by one record": {sim.Limit{Monthly: 100, Warning: 80, Action: sim.Notify}, 100, []string{warnedA, reachedA}},
+		"limit without a warning":                 {sim.Limit{Monthly: 100, Action: sim.Notify}, 100, []string{reachedA}},
+		"warning without a limit":                 {sim.Limit{Warning: 80, Action: sim.Notify}, 1000, []string{warnedA}},
+		"warning without a cap":                   {sim.Limit{Monthly: 100, Warning: 80, Action: sim.NoAction}, 100, []string{warnedA}},
+		"limit without a cap":                     {sim.Limit{Monthly: 100, Action: sim.NoAction}, 100, nil},
+		"no limit":                                {sim.Limit{Action: sim.Block}, 1000, nil},
+		"blocking limit":                          {sim.Limit{Monthly: 100, Action: sim.Block}, 100, []string{reachedA, "suspend A"}},
+		"usage below a blocking limit":            {sim.Limit{Monthly: 100, Warning: 80, Action: sim.Block}, 99, []string{warnedA}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -112,8 +112,8 @@ func TestNotificationsAndSuspensionsOfALimit(t *testing.T) {
 
 func TestAPoolLimitCountsTheUsageOfAllItsSIMs(t *testing.T) {
 	f := newFixture(t)
-	f.pools["p"] = sim.Pool{Name: "Vans", Limit: sim.Limit{Monthly: 100, Cap: sim.Block}, Recipients: recipients("p@example.com")}
-	f.sims["A"] = sim.SIM{Pool: "p", Limit: sim.Limit{Monthly: 60, Cap: sim.Notify}}
+	f.pools["p"] = sim.Pool{Name: "Vans", Limit: sim.Limit{Monthly: 100, Action: sim.Block}, Recipients: recipients("p@example.com")}
+	f.sims["A"] = sim.SIM{Pool: "p", Limit: sim.Limit{Monthly: 60, Action: sim.Notify}}
 	f.sims["B"] = sim.SIM{Pool: "p"}
 	f.takeRecords(use("1", "B", atHour(1, 0), 40), use("2", "C", atHour(1, 0), 1000))
 	f.wantEvents()
@@ -140,7 +140,7 @@ func (f *fixture) suspendedCount() (n int) {
 
 func TestALargePoolIsBlockedInBatches(t *testing.T) {
 	f := newFixture(t)
-	f.pools["p"] = sim.Pool{Limit: sim.Limit{Monthly: 1, Cap: sim.Block}}
+	f.pools["p"] = sim.Pool{Limit: sim.Limit{Monthly: 1, Action: sim.Block}}
 	for i := range 2*pageSize + 1 {
 		f.sims[sim.ICCID(fmt.Sprintf("P%05d", i))] = sim.SIM{Pool: "p"}
 	}
@@ -194,9 +194,9 @@ func TestABlockingLimitIsEnforcedWithinTheMonth(t *testing.T) {
 			f.runBlockJobs()
 		}, []string{"suspend A"}},
 		"limit lowered to the usage": {func(t *testing.T, f *fixture, m *Meter) {
-			f.sims["C"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
+			f.sims["C"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Action: sim.Block}}
 			f.takeRecords(use("c1", "C", atHour(2, 0), 50))
-			f.sims["C"] = sim.SIM{Limit: sim.Limit{Monthly: 50, Cap: sim.Block}}
+			f.sims["C"] = sim.SIM{Limit: sim.Limit{Monthly: 50, Action: sim.Block}}
 			enforce(t, f, m.EnforceSIMs(t.Context(), 1, []sim.ICCID{"C"}))
 		}, []string{"suspend C"}},
 		"SIM attached to a blocked pool": {func(t *testing.T, f *fixture, m *Meter) {
@@ -205,22 +205,22 @@ func TestABlockingLimitIsEnforcedWithinTheMonth(t *testing.T) {
 		}, []string{"suspend C"}},
 		"raised pool limit that is reached again by one SIM": {func(t *testing.T, f *fixture, m *Meter) {
 			f.sims["B"], f.sims["C"] = sim.SIM{Pool: "p"}, sim.SIM{Pool: "p"}
-			f.pools["p"] = sim.Pool{Limit: sim.Limit{Monthly: 300, Cap: sim.Block}}
+			f.pools["p"] = sim.Pool{Limit: sim.Limit{Monthly: 300, Action: sim.Block}}
 			enforce(t, f, m.EnforcePool(t.Context(), 1, "p"))
 			f.takeRecords(use("c1", "C", atHour(2, 0), 200))
 			f.runBlockJobs()
 		}, []string{"suspend B", "suspend C"}},
 		"pool limit that blocks again": {func(t *testing.T, f *fixture, m *Meter) {
 			f.sims["B"] = sim.SIM{Pool: "p"}
-			f.pools["p"] = sim.Pool{Limit: sim.Limit{Monthly: 100, Cap: sim.Notify}}
+			f.pools["p"] = sim.Pool{Limit: sim.Limit{Monthly: 100, Action: sim.Notify}}
 			enforce(t, f, m.EnforcePool(t.Context(), 1, "p"))
-			f.pools["p"] = sim.Pool{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
+			f.pools["p"] = sim.Pool{Limit: sim.Limit{Monthly: 100, Action: sim.Block}}
 			enforce(t, f, m.EnforcePool(t.Context(), 1, "p"))
 		}, []string{"suspend B"}},
 		"usage below the limits": {func(t *testing.T, f *fixture, m *Meter) {
-			f.sims["D"] = sim.SIM{Pool: "q", Limit: sim.Limit{Monthly: 100, Cap: sim.Notify}}
-			f.sims["E"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
-			f.pools["q"] = sim.Pool{Limit: sim.Limit{Monthly: 1000, Cap: sim.Block}}
+			f.sims["D"] = sim.SIM{Pool: "q", Limit: sim.Limit{Monthly: 100, Action: sim.Notify}}
+			f.sims["E"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Action: sim.Block}}
+			f.pools["q"] = sim.Pool{Limit: sim.Limit{Monthly: 1000, Action: sim.Block}}
 			f.takeRecords(use("d1", "D", atHour(2, 0), 99), use("e1", "E", atHour(2, 0), 99))
 			enforce(t, f, m.EnforceSIMs(t.Context(), 1, []sim.ICCID{"C", "D", "E"}))
 			enforce(t, f, m.EnforcePool(t.Context(), 1, "q"))
@@ -235,8 +235,8 @@ func TestABlockingLimitIsEnforcedWithinTheMonth(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			f.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
-			f.sims["B"], f.pools["p"] = sim.SIM{Pool: "p"}, sim.Pool{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
+			f.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Action: sim.Block}}
+			f.sims["B"], f.pools["p"] = sim.SIM{Pool: "p"}, sim.Pool{Limit: sim.Limit{Monthly: 100, Action: sim.Block}}
 			f.takeRecords(use("a1", "A", atHour(1, 0), 100), use("b1", "B", atHour(1, 0), 100))
 			f.runBlockJobs()
 			f.wantSortedEvents(reachedA, reachedP, "suspend A", "suspend B")
@@ -257,7 +257,7 @@ func (f *fixture) wantSortedEvents(want ...string) {
 
 func TestOnlyTheCurrentMonthIsBlocked(t *testing.T) {
 	f := newFixture(t)
-	f.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
+	f.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Action: sim.Block}}
 	f.takeRecords(use("1", "A", atHour(1, 0).AddDate(0, 0, -1), 100))
 	f.runBlockJobs()
 	f.wantEvents(reachedA)
@@ -269,11 +269,11 @@ func TestOnlyTheCurrentMonthIsBlocked(t *testing.T) {
 
 func TestALimitRaisedBeforeItsBlockJobDoesNotBlock(t *testing.T) {
 	f := newFixture(t)
-	f.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
+	f.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Action: sim.Block}}
 	f.sims["B"] = sim.SIM{Pool: "p"}
-	f.pools["p"] = sim.Pool{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
+	f.pools["p"] = sim.Pool{Limit: sim.Limit{Monthly: 100, Action: sim.Block}}
 	f.takeRecords(use("1", "A", atHour(1, 0), 100), use("2", "B", atHour(1, 0), 100))
-	f.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 101, Cap: sim.Block}}
+	f.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 101, Action: sim.Block}}
 	delete(f.pools, "p")
 	f.runBlockJobs()
 	if len(f.jobs) == 0 || f.suspendedCount() != 0 {
@@ -283,9 +283,9 @@ func TestALimitRaisedBeforeItsBlockJobDoesNotBlock(t *testing.T) {
 
 func TestALimitThatIsLaterSetToBlockBlocks(t *testing.T) {
 	f := newFixture(t)
-	f.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Notify}}
+	f.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Action: sim.Notify}}
 	f.takeRecords(use("1", "A", atHour(1, 0), 100))
-	f.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
+	f.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Action: sim.Block}}
 	f.takeRecords(use("2", "A", atHour(1, 0), 1))
 	f.runBlockJobs()
 	f.wantEvents(reachedA, "suspend A")
@@ -299,7 +299,7 @@ func TestARetryAfterAnyFailureNotifiesOnce(t *testing.T) {
 	for _, broken := range []string{"sims", "put", "notify", "create", "steps", "submit"} {
 		t.Run(broken, func(t *testing.T) {
 			f := newFixture(t)
-			f.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Warning: 80, Cap: sim.Block}, Recipients: recipients("a@example.com")}
+			f.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Warning: 80, Action: sim.Block}, Recipients: recipients("a@example.com")}
 			f.broken = broken
 			f.takeRecords(use("1", "A", atHour(1, 0), 100))
 			f.runBlockJobs()

@@ -44,7 +44,7 @@ func (m *Meter) notifyDue(ctx context.Context, l limited, bytes int64, due Steps
 func (m *Meter) notify(ctx context.Context, l limited, event string, bytes int64, label string, threshold int64) error {
 	id := fmt.Sprintf("%s-%d-%s-%s-%s", event, l.account, l.subject.Scope, l.subject.ID, l.subject.Month)
 	data := map[string]any{
-		"month": l.subject.Month.String(), "usage": bytes, "unit": "bytes", "cap_limit_type": string(l.limit.Cap),
+		"month": l.subject.Month.String(), "usage": bytes, "unit": "bytes", "cap_limit_type": string(l.limit.Action),
 		"monthly_usage_limit": orNull(l.limit.Monthly), "monthly_usage_limit_warning": orNull(l.limit.Warning),
 	}
 	if l.subject.Scope == OfPool {
@@ -63,7 +63,7 @@ func (m *Meter) notify(ctx context.Context, l limited, event string, bytes int64
 	}
 	text := fmt.Sprintf("%s %s.\n\nUsed in %s (UTC): %d bytes\nMark that was passed: %d bytes\nMonthly limit: %s\n",
 		l.title(), label, l.subject.Month, bytes, threshold, monthlyLimit)
-	if event == LimitReached && l.limit.Cap == sim.Block {
+	if event == LimitReached && l.limit.Action == sim.Block {
 		text += "\nThe limit is set to block: its SIMs are suspended.\n"
 	}
 	mails := make([]outbox.Notice, len(l.recipients))

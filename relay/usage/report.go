@@ -62,7 +62,7 @@ func (s *Store) Rows(ctx context.Context, id string, offset, limit int) ([]Row, 
 // subscriber, company, bytes.
 func rowFields(r *Row) []any { return []any{&r.ICCID, &r.Subscriber, &r.Company, &r.Bytes} }
 
-// Sweep deletes the reports that were begun more than ReportLife before now.
+// Sweep deletes the reports that were begun more than ReportLifetime before now.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	const selectExpired = `
 		SELECT id
@@ -76,7 +76,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 		WHERE id = $1
 		  AND NOT EXISTS (SELECT 1 FROM usage_report_row WHERE report = $1)`
 	for {
-		ids, err := db.Values[string](ctx, s.db, "usage reports", selectExpired, now.Add(-ReportLife))
+		ids, err := db.Values[string](ctx, s.db, "usage reports", selectExpired, now.Add(-ReportLifetime))
 		if err != nil {
 			return err
 		}

@@ -83,7 +83,7 @@ func (s *Service) submit(ctx context.Context, acct relay.AccountID, kind job.Kin
 		return "", fmt.Errorf("usage: request: encode: %w", err)
 	}
 	j := job.Job{
-		ID: relay.NewUUID(now), Account: acct, Kind: kind, Input: input, CreatedAt: now, Keep: jobLife,
+		ID: relay.NewUUID(now), Account: acct, Kind: kind, Input: input, CreatedAt: now, Keep: jobRetention,
 		List: s.deps.List, Name: r.Name,
 	}
 	return j.ID, s.deps.Jobs.Submit(ctx, j)
@@ -94,14 +94,14 @@ var ErrNotCompleted = errors.New("usage: the job is not completed")
 
 // loadCompleted loads the input of a completed job and the number of records or rows in its result.
 // It returns ErrNotCompleted for an unfinished job, and relay.KindNotFound for a job that the
-// account does not have, that has another kind, that failed, or that is older than ReportLife.
+// account does not have, that has another kind, that failed, or that is older than ReportLifetime.
 func (s *Service) loadCompleted(ctx context.Context, acct relay.AccountID, id string, kind job.Kind) (r Request, n int64, err error) {
 	j, err := s.deps.Jobs.Get(ctx, acct, id)
 	if err != nil {
 		return r, 0, err
 	}
 	switch {
-	case j.Kind != kind || j.State == job.Failed || !s.deps.Now().Before(j.CreatedAt.Add(ReportLife)):
+	case j.Kind != kind || j.State == job.Failed || !s.deps.Now().Before(j.CreatedAt.Add(ReportLifetime)):
 		return r, 0, relay.Errorf(relay.KindNotFound, "usage: job %s has no result", id)
 	case j.State != job.Completed:
 		return r, 0, ErrNotCompleted
@@ -159,12 +159,12 @@ const (
 const (
 	// MaxSpan is the longest period of a request.
 	MaxSpan = 31 * 24 * time.Hour
-	// ReportLife is the time for which a report can be read after its request.
-	ReportLife = 30 * 24 * time.Hour
-	// jobLife is the time for which a job is listed after its end. SIM jobs have the same retention.
-	jobLife = 90 * 24 * time.Hour
-	// FileLife is the time for which a CDR file can be fetched after its creation.
-	FileLife = 7 * 24 * time.Hour
+	// ReportLifetime is the time for which a report can be read after its request.
+	ReportLifetime = 30 * 24 * time.Hour
+	// jobRetention is the time for which a job is listed after its end. SIM jobs have the same retention.
+	jobRetention = 90 * 24 * time.Hour
+	// FileLifetime is the time for which a CDR file can be fetched after its creation.
+	FileLifetime = 7 * 24 * time.Hour
 )
 
 // maxName is the largest length of a job's name, in characters.

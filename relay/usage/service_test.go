@@ -106,7 +106,7 @@ func TestACDRFileHasTheRecordsOfItsTime(t *testing.T) {
 				t.Errorf("CDR of a queued job: error %v, want %v", err, ErrNotCompleted)
 			}
 			j := f.jobs[id]
-			relaytest.Equal(t, "list, kind and retention of the job", []any{j.List, j.Kind, j.Keep}, []any{"mno", CDRKind, jobLife})
+			relaytest.Equal(t, "list, kind and retention of the job", []any{j.List, j.Kind, j.Keep}, []any{"mno", CDRKind, jobRetention})
 			f.broken = "make"
 			f.runJob(s, id)
 			f.runJob(s, id)
@@ -171,7 +171,7 @@ func TestUnavailableFilesAndReportsAreNotFound(t *testing.T) {
 	delete(f.files, file)
 	_, deleted := s.CDR(t.Context(), 1, file)
 	fileAsReport := usage(file)
-	f.clock.Advance(ReportLife)
+	f.clock.Advance(ReportLifetime)
 	for name, err := range map[string]error{
 		"file of another account": foreign, "report as a file": reportAsFile, "unknown job": unknown, "deleted file": deleted, "file as a report": fileAsReport,
 		"expired report": usage(report),

@@ -250,7 +250,7 @@ func testReportsExpire(t *testing.T, s *Store) {
 	} else {
 		relaytest.Equal(t, "the ICCID of the row", rows[0].ICCID, "D")
 	}
-	relaytest.NoError(t, s.Sweep(t.Context(), atSecond(5).Add(ReportLife)))
+	relaytest.NoError(t, s.Sweep(t.Context(), atSecond(5).Add(ReportLifetime)))
 	for id, want := range map[string]int{"r1": 0, "r2": 4, "r3": 0} {
 		if rows, err := s.Rows(t.Context(), id, 0, 10); err != nil || len(rows) != want {
 			t.Errorf("report %s: %d rows, error %v; want %d", id, len(rows), err, want)

@@ -91,7 +91,7 @@ func checkMasterKey(ctx context.Context, cfg config.Config, dir string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	id, err := vault.Missing(keys, keysets)
+	id, err := vault.MissingKey(keys, keysets)
 	if err == nil && id != "" {
 		err = fmt.Errorf("the master key %s, which sealed the records of %s, is missing: copy the file ledger-key of the gateway that was backed up to %s, or set ledger.master_key to its content",
 			id, dir, masterKeyPath(cfg))

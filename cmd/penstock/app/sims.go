@@ -34,7 +34,7 @@ func (g *Gateway) openSIMs(r *recordStores, senders outbound, run job.Submitter)
 		SIMs: r.SIMs, Pools: r.Pools, Subscribers: r.Subscribers, Callbacks: r.Accounts, Prober: senders.prober, Limits: s.meter,
 		AllowHTTP: g.cfg.Egress.AllowHTTPCallback,
 	})
-	files := archive.NewFileStore(r.Files, "exports", usage.FileLife)
+	files := archive.NewFileStore(r.Files, "exports", usage.FileLifetime)
 	running := archive.NewExports()
 	g.onClose(running.Close)
 	g.onClose(files.Close)

@@ -87,7 +87,7 @@ func (g *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 	records := c.stores.records
 	restv2.New(restv2.Deps{
 		Messages: c.sending.messages, Relays: relays, TryRelay: c.proc.inbound.Try, Lookup: lookups.Lookup, Balance: records.Credit.Balance,
-		RequestCDR: c.calls.Request, CDRReady: c.calls.Archive, OpenCDR: c.archive.Open, Trunks: records.Trunks.Trunks,
+		RequestCDR: c.calls.Request, CDRReady: c.calls.ArchiveReady, OpenCDR: c.archive.Open, Trunks: records.Trunks.Trunks,
 	}).Mount(g.app, auth)
 	restv3.New(restv3.Deps{SIMs: c.sims.sims, Actions: c.sims.actions, Usage: c.sims.usage}).Mount(g.app, auth)
 	soap.New(soap.Deps{Messages: c.sending.messages, Logins: records.Accounts, Guesses: auth.Guesses(), PublicURL: g.cfg.PublicURL, Logger: g.log, Now: time.Now}).Mount(g.app)

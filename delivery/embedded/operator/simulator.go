@@ -59,7 +59,7 @@ func (s Simulator) Command(_ context.Context, c provisioning.Command) (provision
 	case tail == "9001":
 		r.Refused = "The simulated operator refuses."
 	case tail == "9002" && remaining > 0:
-		r.Pending, r.After = true, remaining
+		r.Pending, r.RetryAfter = true, remaining
 	case tail == "9003":
 		r.Pending = true
 	case tail == "9004", tail == "9005" && remaining > 0:

@@ -61,7 +61,7 @@ func TestTheICCIDSelectsTheReportOfACommand(t *testing.T) {
 	}{
 		"any SIM":                                 {"0001", provisioning.Activate, 0, provisioning.Report{}, false},
 		"9001 is refused":                         {"9001", provisioning.Suspend, 0, provisioning.Report{Refused: "The simulated operator refuses."}, false},
-		"9002 is pending for a while":             {"9002", provisioning.Activate, 2 * time.Second, provisioning.Report{Pending: true, After: 3 * time.Second}, false},
+		"9002 is pending for a while":             {"9002", provisioning.Activate, 2 * time.Second, provisioning.Report{Pending: true, RetryAfter: 3 * time.Second}, false},
 		"9002 completes":                          {"9002", provisioning.Activate, Slow, provisioning.Report{}, false},
 		"9003 is never reported":                  {"9003", provisioning.Activate, time.Hour, provisioning.Report{Pending: true}, false},
 		"9004 is down":                            {"9004", provisioning.Activate, time.Hour, provisioning.Report{}, true},

@@ -51,7 +51,7 @@ func simModel() machine[modelSIM] {
 		draw:  drawSIMOp,
 		read: func(ctx context.Context, r *recordstest.Records, _ modelSIM, acct relay.AccountID) (string, error) {
 			s, err := r.SIMs.Get(ctx, acct, modelICCID)
-			return modelSIM{State: s.State, Requested: s.Requested, Job: s.Job, Subscriber: s.Subscriber}.String(), err
+			return modelSIM{State: s.State, Requested: s.RequestedState, Job: s.Job, Subscriber: s.Subscriber}.String(), err
 		},
 		show: modelSIM.String,
 	}
@@ -91,7 +91,7 @@ func beginSIM(j job.Job, state sim.State) op[modelSIM] {
 				if s.Job != "" || !slices.Contains(previousSIMStates()[state], s.State) {
 					return errNotEligible
 				}
-				s.Job, s.Requested = j.ID, state
+				s.Job, s.RequestedState = j.ID, state
 				return nil
 			}))
 		},
@@ -124,7 +124,7 @@ func settleSIM(j job.Job, state sim.State, failed bool) op[modelSIM] {
 				if !failed {
 					s.State = state
 				}
-				s.Job, s.Requested = "", s.State
+				s.Job, s.RequestedState = "", s.State
 				return json.RawMessage(result), nil
 			})
 			return eligible(string(settled), err)

@@ -89,9 +89,9 @@ func parseMaster(text string) (master, error) {
 	return master{hex.EncodeToString(sum[:8]), key}, err
 }
 
-// Missing returns the id of a master key that wraps one of the keysets and is not among keys;
+// MissingKey returns the id of a master key that wraps one of the keysets and is not among keys;
 // empty if none is missing.
-func Missing(keys []string, keysets [][]byte) (id string, err error) {
+func MissingKey(keys []string, keysets [][]byte) (id string, err error) {
 	known := make(map[string]bool)
 	for _, text := range keys {
 		m, err := parseMaster(text)

@@ -85,7 +85,7 @@ func testCorrectedDecoder(t *testing.T, s *e2e.Site) {
 // dryRunSummary returns the changes and the counts of a dry run as text.
 func dryRunSummary(r admin.DryRun) string {
 	var events []string
-	for _, e := range r.Differ {
+	for _, e := range r.ChangedEvents {
 		text := fmt.Sprintf("%s>%s", e.State, e.NewState)
 		for _, d := range e.Devices {
 			for _, v := range d.Readings {
@@ -95,7 +95,7 @@ func dryRunSummary(r admin.DryRun) string {
 		events = append(events, text)
 	}
 	return fmt.Sprintf("%s; %d examined, %d done, %d differ, %d added, %d changed, %d unchanged", strings.Join(events, "; "),
-		r.Examined, r.Events.Done, r.Events.Differ, r.Readings.Added, r.Readings.Changed, r.Readings.Unchanged)
+		r.Examined, r.Events.Done, r.Events.Changed, r.Readings.Added, r.Readings.Changed, r.Readings.Unchanged)
 }
 
 // tryCorrection runs correctedSource on the device's stored frames before it is saved, and runs the
