@@ -40,8 +40,8 @@ type Verdict int
 const (
 	Accepted Verdict = iota + 1 // accepted by the carrier
 	Rejected                    // refused permanently
-	// Later means that the message was not accepted and may be retried.
-	Later
+	// RetryLater means that the message was not accepted and may be retried.
+	RetryLater
 	// Unknown means that the message may have been accepted: the answer was
 	// lost. A retry may deliver it twice.
 	Unknown
@@ -54,17 +54,17 @@ type Outcome struct {
 	Reason  string // human-readable, also for users of the account
 	// Cause is Reason with hosts and addresses, for operators; empty if Reason is complete.
 	Cause string
-	// Unsent means that the carrier has not received the message. With Rejected, the client
-	// refused the message, and its credit is refunded. With Later, the bind ended before the
+	// NotSubmitted means that the carrier has not received the message. With Rejected, the client
+	// refused the message, and its credit is refunded. With RetryLater, the bind ended before the
 	// message was written: another bind may send it at once, and the retry has no time limit.
 	// With other verdicts it is false.
-	Unsent bool
-	// PauseQueue means that the verdict is Later for a reason that concerns every message: the
+	NotSubmitted bool
+	// PauseQueue means that the verdict is RetryLater for a reason that concerns every message: the
 	// carrier throttles or cannot be reached. The whole queue waits, and the message does not
 	// fail.
 	PauseQueue bool
-	// After is the delay that the carrier requests; 0 if it requests none.
-	After time.Duration
+	// RetryAfter is the delay that the carrier requests; 0 if it requests none.
+	RetryAfter time.Duration
 }
 
 // Carrier submits messages.

@@ -25,7 +25,7 @@ type carrierQueue struct {
 	waitingParts int // number of parts of the items in waiting
 	capacity     int // number of parts that may wait
 	inFlight     int
-	busy         map[*item]struct{} // items with a part in flight, if route.InTurn
+	busy         map[*item]struct{} // items with a part in flight, if route.Sequential
 	throttle     throttle
 	rate         rateLimit
 	stats        Stats
@@ -56,9 +56,9 @@ func newCarrierQueue(s *Submitter, route Route) *carrierQueue {
 	return q
 }
 
-// heldElsewhere reports whether another gateway sends the carrier's messages.
-func (q *carrierQueue) heldElsewhere() bool {
-	return q.route.HeldElsewhere != nil && q.route.HeldElsewhere()
+// boundElsewhere reports whether another gateway sends the carrier's messages.
+func (q *carrierQueue) boundElsewhere() bool {
+	return q.route.BoundElsewhere != nil && q.route.BoundElsewhere()
 }
 
 // handOver empties the queue for the gateway that holds the binds. A message without parts in
@@ -125,7 +125,7 @@ func (q *carrierQueue) add(item *item) bool {
 func (q *carrierQueue) freeCapacity() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.heldElsewhere() {
+	if q.boundElsewhere() {
 		return 0
 	}
 	return q.capacity - q.waitingParts
@@ -142,14 +142,14 @@ func (q *carrierQueue) snapshot() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s := q.stats
-	s.Carrier, s.Waiting, s.UnderWay = q.route.Name, q.waitingParts, q.inFlight
+	s.Carrier, s.Waiting, s.InFlight = q.route.Name, q.waitingParts, q.inFlight
 	return s
 }
 
 // run submits parts until the Submitter stops.
 func (q *carrierQueue) run() {
 	for q.submitter.runCtx.Err() == nil {
-		if q.heldElsewhere() {
+		if q.boundElsewhere() {
 			q.handOver()
 		}
 		batch, wait := q.nextBatch()
@@ -219,7 +219,7 @@ func (q *carrierQueue) pickParts(n int) (batch []itemParts) {
 			break
 		}
 		k := min(n, len(item.queued))
-		if q.route.InTurn {
+		if q.route.Sequential {
 			k = min(k, 1)
 			if _, isBusy := q.busy[item]; isBusy {
 				k = 0
@@ -229,7 +229,7 @@ func (q *carrierQueue) pickParts(n int) (batch []itemParts) {
 			batch = append(batch, itemParts{item, item.queued[:k:k]})
 			item.queued = item.queued[k:]
 			n -= k
-			if q.route.InTurn {
+			if q.route.Sequential {
 				q.busy[item] = struct{}{}
 			}
 		}
@@ -258,11 +258,11 @@ func (q *carrierQueue) submitBatch(batch []itemParts) {
 	}
 	now := q.submitter.deps.Now()
 	until := now.Add(leaseTime)
-	beginnings := make([]message.Beginning, len(batch))
+	beginnings := make([]message.SendingParts, len(batch))
 	for i, p := range batch {
 		q.submitter.leases.Extending(&p.item.Hold, until)
-		beginnings[i] = message.Beginning{
-			Ref: p.item.Ref, Parts: p.parts, Carrier: q.route.Name, Now: now, Until: until,
+		beginnings[i] = message.SendingParts{
+			Ref: p.item.Ref, Parts: p.parts, Carrier: q.route.Name, Now: now, LeaseEnd: until,
 			// Parts in the state sending are submitted again if a crashed process may have
 			// submitted them to an idempotent carrier, or if a call of Begin by this process
 			// may have set the state.
@@ -270,7 +270,7 @@ func (q *carrierQueue) submitBatch(batch []itemParts) {
 		}
 	}
 	ctx, cancel := context.WithTimeout(q.submitter.submitCtx, storeTimeout)
-	begun, err := q.submitter.deps.Store.Begin(ctx, beginnings)
+	begun, err := q.submitter.deps.Store.MarkSending(ctx, beginnings)
 	cancel()
 	if err != nil {
 		q.submitter.log.Warn("cannot mark messages as sending", "carrier", q.route.Name, "error", err)
@@ -318,7 +318,7 @@ func (q *carrierQueue) discard(item *item, n int) {
 func (q *carrierQueue) submitPart(item *item, part int) {
 	conn := q.takeConnection(q.submitter.deps.Now())
 	if conn == nil {
-		o := carrier.Outcome{Verdict: carrier.Later, Unsent: true, Reason: "no bind had room when the message was to be sent"}
+		o := carrier.Outcome{Verdict: carrier.RetryLater, NotSubmitted: true, Reason: "no bind had room when the message was to be sent"}
 		q.submitter.outcomes.Add(pendingOutcome{item: item, outcome: q.outcome(item, part, o)})
 		q.complete(item, 1, nil)
 		return

@@ -45,7 +45,7 @@ func TestPartsOfALostConnectionAreSubmittedOverTheOthersAtOnce(t *testing.T) {
 		sub.Resume("one")
 		a.set(func() { a.notReady = true })
 		a.complete("7-1-0", carrier.Outcome{Verdict: carrier.Unknown, Reason: "the bind ended before the SMSC answered"})
-		a.complete("7-1-1", carrier.Outcome{Verdict: carrier.Later, Unsent: true, Reason: "the bind ended before it was sent"})
+		a.complete("7-1-1", carrier.Outcome{Verdict: carrier.RetryLater, NotSubmitted: true, Reason: "the bind ended before it was sent"})
 		s.save(2, "1", 1, time.Now())
 		advance(time.Second)
 		relaytest.Equal(t, "the parts submitted over the other bind", strings.Contains(b.submittedIDs(), "7-1-1") && strings.Contains(b.submittedIDs(), "7-2-0") && b.count() == 2, true)
@@ -61,7 +61,7 @@ func TestPartsWaitWhileEveryConnectionIsLost(t *testing.T) {
 		sub.Start()
 		advance(time.Second)
 		a.set(func() { a.notReady = true })
-		a.complete("7-1-0", carrier.Outcome{Verdict: carrier.Later, Unsent: true})
+		a.complete("7-1-0", carrier.Outcome{Verdict: carrier.RetryLater, NotSubmitted: true})
 		advance(48 * time.Hour)
 		relaytest.Equal(t, "the state after two days", s.states(1), string(message.Pending))
 		b.set(func() { b.notReady, b.answer = false, accept })
@@ -105,7 +105,7 @@ func TestMessagesAreLeftToTheGatewayThatHoldsTheBinds(t *testing.T) {
 	a, otherCarrier := &network{}, &network{answer: accept}
 	var elsewhere atomic.Bool
 	routes := []Route{
-		{Name: "one", Prefixes: []string{"44"}, Connections: []Connection{{Carrier: a, Window: 1}}, HeldElsewhere: elsewhere.Load}, {Name: "other", Connections: connectionTo(otherCarrier)},
+		{Name: "one", Prefixes: []string{"44"}, Connections: []Connection{{Carrier: a, Window: 1}}, BoundElsewhere: elsewhere.Load}, {Name: "other", Connections: connectionTo(otherCarrier)},
 	}
 	bubble(t, routes, Options{}, func(t *testing.T, sub *Submitter, s *store) {
 		m1, m2 := s.save(1, "44", 2, time.Now().Add(time.Minute)), s.save(2, "44", 1, time.Now().Add(time.Minute))
@@ -117,7 +117,7 @@ func TestMessagesAreLeftToTheGatewayThatHoldsTheBinds(t *testing.T) {
 		sub.Resume("one")
 		advance(time.Second)
 		relaytest.Equal(t, "the waiting message is due soon", s.due(2).Before(time.Now().Add(time.Second)), true)
-		relaytest.Equal(t, "the reason to wait", sub.Waits("44"), "waits: another gateway holds the binds of the carrier one")
+		relaytest.Equal(t, "the reason to wait", sub.WaitReason("44"), "waits: another gateway holds the binds of the carrier one")
 		a.complete("7-1-0", carrier.Outcome{Verdict: carrier.Accepted})
 		s.save(3, "44", 1, time.Now())
 		s.dispatch(sub, s.save(4, "44", 1, time.Now().Add(time.Minute)))

@@ -80,7 +80,7 @@ func clone(m *message.Message) message.Message {
 	return result
 }
 
-func (s *store) Begin(_ context.Context, beginnings []message.Beginning) ([][]int, error) {
+func (s *store) MarkSending(_ context.Context, beginnings []message.SendingParts) ([][]int, error) {
 	time.Sleep(s.latency)
 	if err := s.lock(); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (s *store) Begin(_ context.Context, beginnings []message.Beginning) ([][]in
 			p := &m.Parts[n]
 			if p.State == message.Pending || p.State == message.Sending && b.AlsoSending {
 				p.State, p.Carrier = message.Sending, b.Carrier
-				s.dueAt[b.Ref] = b.Until
+				s.dueAt[b.Ref] = b.LeaseEnd
 				begun[i] = append(begun[i], n)
 			}
 		}

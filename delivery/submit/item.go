@@ -49,7 +49,7 @@ func (s *Submitter) accept(m *message.Message, end time.Time) bool {
 		return false
 	}
 	q := s.queueFor(m.Destination)
-	if q != nil && q.heldElsewhere() {
+	if q != nil && q.boundElsewhere() {
 		return false
 	}
 	item := &item{Hold: lease.NewHold(m.Ref(), end), msg: *m}
@@ -155,7 +155,7 @@ func (s *Submitter) leaseBatch() (leased int, hasMore bool) {
 	heldElsewhere := 0
 	for i := range messages {
 		q := s.queueFor(messages[i].Destination)
-		isElsewhere := q != nil && q.heldElsewhere()
+		isElsewhere := q != nil && q.boundElsewhere()
 		if isElsewhere {
 			heldElsewhere++
 		}

@@ -17,10 +17,10 @@ func (q *carrierQueue) recordAnswer(o *carrier.Outcome) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	case o.Verdict == carrier.Later && o.Unsent: // not an answer of the carrier
+	case o.Verdict == carrier.RetryLater && o.NotSubmitted: // not an answer of the carrier
 	case o.PauseQueue:
 		q.stats.Throttled++
-		q.throttle.slowDown(now, o.After)
+		q.throttle.slowDown(now, o.RetryAfter)
 	case o.Verdict == carrier.Unknown:
 		q.stats.Unknown++
 	default:
@@ -44,12 +44,12 @@ func (q *carrierQueue) outcome(item *item, part int, o carrier.Outcome) message.
 	case carrier.Accepted:
 		result.State = message.Accepted
 	case carrier.Rejected:
-		result.State, result.Refund = message.Rejected, o.Unsent
+		result.State, result.Refund = message.Rejected, o.NotSubmitted
 	case carrier.Unknown:
 		result.State = message.Unknown
 	default:
 		result.State = message.Pending
-		if o.PauseQueue || o.Unsent { // the queue waits, not the message
+		if o.PauseQueue || o.NotSubmitted { // the queue waits, not the message
 			q.mu.Lock()
 			pauseLeft := q.throttle.pausedUntil.Sub(now)
 			q.mu.Unlock()
@@ -57,7 +57,7 @@ func (q *carrierQueue) outcome(item *item, part int, o carrier.Outcome) message.
 			break
 		}
 		waited := now.Sub(laterOf(item.msg.ScheduledFor, item.msg.Parts[part].ResentAt))
-		result.RetryAt = now.Add(max(minRetryWait, min(waited, maxRetryWait), o.After))
+		result.RetryAt = now.Add(max(minRetryWait, min(waited, maxRetryWait), o.RetryAfter))
 		if waited >= giveUpAfter {
 			result.State, result.RetryAt, result.Refund = message.Rejected, time.Time{}, true
 			result.Reason = "given up after " + giveUpAfter.String() + ": " + o.Reason

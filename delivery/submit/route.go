@@ -18,14 +18,14 @@ type Route struct {
 	// PerSecond is the maximum number of parts per second over all connections; 0 means no
 	// limit.
 	PerSecond float64
-	// HeldElsewhere reports whether another gateway holds the carrier's binds: then only that
+	// BoundElsewhere reports whether another gateway holds the carrier's binds: then only that
 	// gateway sends the carrier's messages. nil means never.
-	HeldElsewhere func() bool
+	BoundElsewhere func() bool
 	// Idempotent means that the carrier recognizes a part that is submitted twice.
 	Idempotent bool
-	// InTurn means that the parts of a message are submitted one at a time, because the carrier
+	// Sequential means that the parts of a message are submitted one at a time, because the carrier
 	// does not keep their order.
-	InTurn bool
+	Sequential bool
 	// ReceiptsByCarrierID means that receipts name a part by the id that the carrier returned.
 	ReceiptsByCarrierID bool
 	// FitsSevenBit reports whether the carrier encodes a text of the GSM alphabet in 7

@@ -71,7 +71,7 @@ func TestNoPartReplacesAnotherOfItsMessage(t *testing.T) {
 func TestARejectedMessageIsRefundedOnlyIfItWasNotSubmitted(t *testing.T) {
 	for unsent, want := range map[bool]int{true: 1, false: 0} {
 		n := &network{answer: func(carrier.Submission) carrier.Outcome {
-			return carrier.Outcome{Verdict: carrier.Rejected, Unsent: unsent, Reason: "no"}
+			return carrier.Outcome{Verdict: carrier.Rejected, NotSubmitted: unsent, Reason: "no"}
 		}}
 		bubble(t, []Route{{Name: "one", Connections: connectionTo(n)}}, Options{}, func(t *testing.T, sub *Submitter, s *store) {
 			sub.Start()
@@ -116,12 +116,12 @@ func TestSimulatedReportsNumbersOfTheSimulator(t *testing.T) {
 func TestWaitsReturnsTheReason(t *testing.T) {
 	n := &network{notReady: true}
 	bubble(t, []Route{{Name: "one", Prefixes: []string{"44"}, Connections: connectionTo(n)}, {Name: "two", Prefixes: []string{"49"}, Connections: connectionTo(&network{answer: func(carrier.Submission) carrier.Outcome {
-		return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "slow"}
+		return carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "slow"}
 	}})}}, Options{}, func(t *testing.T, sub *Submitter, s *store) {
 		sub.Start()
 		check := func(number, want string) {
 			t.Helper()
-			relaytest.Equal(t, "the reason why a message to "+number+" waits", sub.Waits(number), want)
+			relaytest.Equal(t, "the reason why a message to "+number+" waits", sub.WaitReason(number), want)
 		}
 		check("447700900123", "waits: the carrier one is not bound")
 		check("1212", "")
@@ -181,7 +181,7 @@ func TestTheWindowBoundsPartsInFlightAndKeepsTheirOrder(t *testing.T) {
 
 func TestInTurnAPartWaitsForTheOutcomeOfThePreviousPart(t *testing.T) {
 	n := &network{}
-	bubble(t, []Route{{Name: "one", Connections: connectionTo(n), InTurn: true}}, Options{}, func(t *testing.T, sub *Submitter, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: connectionTo(n), Sequential: true}}, Options{}, func(t *testing.T, sub *Submitter, s *store) {
 		sub.Start()
 		s.dispatch(sub, s.save(1, "447700900123", 2, time.Now().Add(time.Minute)), s.save(11, "447700900124", 1, time.Now().Add(time.Minute)))
 		synctest.Wait()
@@ -220,7 +220,7 @@ func TestThrottlingDelaysMessagesWithoutFailingThem(t *testing.T) {
 			periodStart, count = now, 0
 		}
 		if count++; count > limit {
-			return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "slow down"}
+			return carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "slow down"}
 		}
 		return carrier.Outcome{Verdict: carrier.Accepted}
 	}}
@@ -245,7 +245,7 @@ func TestTheDelayThatTheCarrierRequestsIsKept(t *testing.T) {
 	n := &network{answer: func(carrier.Submission) carrier.Outcome {
 		if isFirst {
 			isFirst = false
-			return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, After: 45 * time.Second}
+			return carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, RetryAfter: 45 * time.Second}
 		}
 		return carrier.Outcome{Verdict: carrier.Accepted}
 	}}
@@ -266,7 +266,7 @@ func TestTheDelayThatTheCarrierRequestsIsKept(t *testing.T) {
 
 func TestAFailingMessageIsRetriedForADayAndThenRefunded(t *testing.T) {
 	n := &network{answer: func(carrier.Submission) carrier.Outcome {
-		return carrier.Outcome{Verdict: carrier.Later, Reason: "system error"}
+		return carrier.Outcome{Verdict: carrier.RetryLater, Reason: "system error"}
 	}}
 	bubble(t, []Route{{Name: "one", Connections: connectionTo(n)}}, Options{Poll: 10 * time.Second}, func(t *testing.T, sub *Submitter, s *store) {
 		s.save(1, "447700900123", 1, time.Now())
@@ -292,7 +292,7 @@ func TestRetriesOfAResentPartCountFromTheResend(t *testing.T) {
 		relaytest.Equal(t, "the state before the resend", s.states(1), "unknown")
 		n.set(func() {
 			n.answer = func(carrier.Submission) carrier.Outcome {
-				return carrier.Outcome{Verdict: carrier.Later, Reason: "system error"}
+				return carrier.Outcome{Verdict: carrier.RetryLater, Reason: "system error"}
 			}
 		})
 		now := time.Now()
@@ -402,7 +402,7 @@ func TestWhileTheStoreIsDownNothingIsLostOrSentTwice(t *testing.T) {
 	})
 }
 
-// Begin fails, and the store is down for longer than the lease. Another gateway then leases the
+// MarkSending fails, and the store is down for longer than the lease. Another gateway then leases the
 // message and submits it.
 func TestAMessageLeasedByAnotherGatewayIsNotSubmitted(t *testing.T) {
 	n := &network{answer: accept}
@@ -455,7 +455,7 @@ func TestALeaseIsRenewedAfterALostResponse(t *testing.T) {
 
 func TestAMessageLeasedAgainWhileItsOutcomeIsSavedIsRetriedSoon(t *testing.T) {
 	n := &network{answer: func(carrier.Submission) carrier.Outcome {
-		return carrier.Outcome{Verdict: carrier.Later, Reason: "busy"}
+		return carrier.Outcome{Verdict: carrier.RetryLater, Reason: "busy"}
 	}}
 	bubble(t, []Route{{Name: "one", Connections: connectionTo(n)}}, Options{}, func(t *testing.T, sub *Submitter, s *store) {
 		sub.Start()
@@ -516,7 +516,7 @@ func TestMessagesBeyondTheBacklogAreReleasedAndLeasedLater(t *testing.T) {
 		s.save(50, "49170", 1, time.Now())
 		advance(20 * time.Second)
 		stats := sub.Stats()[0]
-		relaytest.Equal(t, "waiting and in flight", [2]int{stats.Waiting, stats.UnderWay}, [2]int{3, 0})
+		relaytest.Equal(t, "waiting and in flight", [2]int{stats.Waiting, stats.InFlight}, [2]int{3, 0})
 		relaytest.Equal(t, "the state of the other carrier's message", s.states(50), "accepted")
 		n.set(func() { n.notReady, n.answer = false, accept })
 		sub.Resume("one")

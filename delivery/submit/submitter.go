@@ -21,7 +21,7 @@ import (
 // answers.
 type Store interface {
 	LeaseDue(ctx context.Context, now, until time.Time, limit int) ([]message.Message, error)
-	Begin(ctx context.Context, beginnings []message.Beginning) ([][]int, error)
+	MarkSending(ctx context.Context, beginnings []message.SendingParts) ([][]int, error)
 	Settle(ctx context.Context, outcomes []message.Outcome) ([]message.Message, error)
 	Renew(ctx context.Context, leases []message.Lease, until time.Time) ([]message.Ref, error)
 	Release(ctx context.Context, leases []message.Lease, due time.Time) error
@@ -165,11 +165,11 @@ func (s *Submitter) Simulated(number string) bool {
 	return q != nil && q.route.Name == message.Simulator
 }
 
-// Waits returns the reason why messages to a number wait at the moment; "" if they do not.
+// WaitReason returns the reason why messages to a number wait at the moment; "" if they do not.
 // The reason lacks the error of the connection, which only the health checks show to operators.
-func (s *Submitter) Waits(number string) string {
+func (s *Submitter) WaitReason(number string) string {
 	q := s.queueFor(number)
-	if q != nil && q.heldElsewhere() {
+	if q != nil && q.boundElsewhere() {
 		return "waits: another gateway holds the binds of the carrier " + q.route.Name
 	}
 	if q == nil || q.sending() {
@@ -233,7 +233,7 @@ func (s *Submitter) waitIdle(ctx context.Context, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for _, q := range s.queues {
-		for q.snapshot().UnderWay > 0 && relay.Wait(ctx, q.idle) {
+		for q.snapshot().InFlight > 0 && relay.Wait(ctx, q.idle) {
 		}
 	}
 }
@@ -242,7 +242,7 @@ func (s *Submitter) waitIdle(ctx context.Context, timeout time.Duration) {
 // outcomes since the start.
 type Stats struct {
 	Carrier           string
-	Waiting, UnderWay int
+	Waiting, InFlight int
 	Accepted          int
 	Rejected          int
 	Throttled         int // throttled answers, and failures to reach the carrier

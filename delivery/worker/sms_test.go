@@ -168,8 +168,8 @@ type failingService struct{ err error }
 
 func (f failingService) Text(string, int) message.Body { return nil }
 
-func (f failingService) Send(context.Context, message.Order) (message.Sent, error) {
-	return message.Sent{}, f.err
+func (f failingService) Send(context.Context, message.Order) (message.OrderResult, error) {
+	return message.OrderResult{}, f.err
 }
 
 func TestFaultsOfTheGatewayUseUpNoAttempt(t *testing.T) {

@@ -46,7 +46,7 @@ type Deps struct {
 // Messages sends the SMS of accounts; *message.Service implements it.
 type Messages interface {
 	Text(text string, maxParts int) message.Body
-	Send(ctx context.Context, o message.Order) (message.Sent, error)
+	Send(ctx context.Context, o message.Order) (message.OrderResult, error)
 }
 
 // Worker makes single attempts. It is safe for concurrent use.
@@ -192,7 +192,7 @@ func (w *Worker) sms(ctx context.Context, d outbox.Delivery, now time.Time) (r a
 	}
 	sent, err := w.deps.Messages.Send(ctx, message.Order{
 		Account: d.Account, Destinations: []string{d.SMS.To}, Originator: d.SMS.Originator,
-		Body: w.deps.Messages.Text(d.SMS.Text, maxSMSParts), Origin: smsOrigin, Key: d.ID + " " + strconv.Itoa(delivered), KeepKey: keepKey,
+		Body: w.deps.Messages.Text(d.SMS.Text, maxSMSParts), Origin: smsOrigin, Key: d.ID + " " + strconv.Itoa(delivered), KeyRetention: keepKey,
 	})
 	fields := relay.FieldsOf(err)
 	switch {

@@ -248,7 +248,7 @@ func NewBindCollector(binds func() []Bind) prometheus.Collector {
 // Sending has the queue lengths of a carrier, and the outcomes of message parts since the start.
 type Sending struct {
 	Carrier           string
-	Waiting, UnderWay int
+	Waiting, InFlight int
 	Accepted          int
 	Rejected          int
 	Throttled         int // submissions that the carrier answered with busy or unavailable
@@ -259,7 +259,7 @@ type Sending struct {
 func NewSendingCollector(sending func() []Sending) prometheus.Collector {
 	return newListCollector(sending, []string{"carrier"}, func(s Sending) []string { return []string{s.Carrier} }, []column[Sending]{
 		{"carrier_parts_queued", "Message parts in the carrier's queue.", func(s Sending) float64 { return float64(s.Waiting) }},
-		{"carrier_parts_in_flight", "Message parts submitted and not yet answered by the carrier.", func(s Sending) float64 { return float64(s.UnderWay) }},
+		{"carrier_parts_in_flight", "Message parts submitted and not yet answered by the carrier.", func(s Sending) float64 { return float64(s.InFlight) }},
 		{"carrier_parts_accepted_total", "Message parts accepted by the carrier.", func(s Sending) float64 { return float64(s.Accepted) }},
 		{"carrier_parts_rejected_total", "Message parts rejected by the carrier.", func(s Sending) float64 { return float64(s.Rejected) }},
 		{"carrier_parts_throttled_total", "Submissions throttled by the carrier, or answered that it is unavailable.", func(s Sending) float64 { return float64(s.Throttled) }},

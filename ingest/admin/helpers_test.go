@@ -118,7 +118,7 @@ func newOperatorAPI(t *testing.T) *operatorAPI {
 		SIMs: o.db.SIMs, Pools: o.db.Pools, Usage: o.db.Usage, Jobs: o.db.Jobs, Effects: replay.NewStore(o.db.DB), Types: o.db.Devices,
 		Backends: []Backend{{Name: "records", Note: "redis", Check: o.db.DB.Check}, {Name: "readings", Check: func(context.Context) error { return o.backend }}},
 		Metrics:  metrics, Now: func() time.Time { return o.now },
-		Inspector: countingInspector{o}, ReadPost: readPost, Waits: func(string) string { return "" },
+		Inspector: countingInspector{o}, ReadPost: readPost, WaitReason: func(string) string { return "" },
 		Program: Program{
 			Queue: func() Deliveries { return Deliveries{} }, Stored: func() map[string]int64 { return nil },
 			Binds: func() []Bind { return nil }, Sending: func() []Sending { return nil },

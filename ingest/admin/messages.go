@@ -73,7 +73,7 @@ func (s *Surface) messageOf(m *message.Message) messageJSON {
 		ReceivedAt: formatTime(m.ReceivedAt), ScheduledFor: formatTime(m.ScheduledFor), Parts: make([]partJSON, len(m.Parts)),
 	}
 	view.Code, _ = m.Code()
-	waits := sync.OnceValue(func() string { return s.Waits(m.Destination) })
+	waits := sync.OnceValue(func() string { return s.WaitReason(m.Destination) })
 	for n := range m.Parts {
 		p := &m.Parts[n]
 		view.Parts[n] = partJSON{

@@ -34,7 +34,7 @@ func (o *operatorAPI) saveMessages(numbers ...string) (messages []message.Messag
 // settle stores the outcomes of a message's parts at a carrier.
 func (o *operatorAPI) settle(m message.Message, carrier string, states ...message.State) {
 	o.t.Helper()
-	_, err := o.db.Messages.Begin(o.t.Context(), []message.Beginning{{Ref: m.Ref(), Parts: []int{0, 1}, Carrier: carrier, Now: o.now, Until: o.now}})
+	_, err := o.db.Messages.MarkSending(o.t.Context(), []message.SendingParts{{Ref: m.Ref(), Parts: []int{0, 1}, Carrier: carrier, Now: o.now, LeaseEnd: o.now}})
 	relaytest.NoError(o.t, err)
 	var outcomes []message.Outcome
 	for n, s := range states {
@@ -48,7 +48,7 @@ func (o *operatorAPI) settle(m message.Message, carrier string, states ...messag
 func TestAPendingPartHasTheCurrentReason(t *testing.T) {
 	s := &Surface{Deps: Deps{Now: func() time.Time { return time.Unix(100, 0) }}}
 	reason := "waits: the carrier one is not bound"
-	s.Waits = func(number string) string {
+	s.WaitReason = func(number string) string {
 		if number == "44" {
 			return reason
 		}

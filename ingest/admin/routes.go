@@ -48,8 +48,8 @@ type Deps struct {
 	Relays     *inbound.RelayService
 	Credit     *credit.Store
 	Messages   *message.Store
-	// Waits returns the reason why messages to a number are currently not submitted, or "".
-	Waits func(number string) string
+	// WaitReason returns the reason why messages to a number are currently not submitted, or "".
+	WaitReason func(number string) string
 	// ReadMessage parses the message of a body for Explain. Its error is relay.KindInvalid
 	// and names the field.
 	ReadMessage func(body []byte) (inbound.Message, error)

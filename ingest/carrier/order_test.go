@@ -85,7 +85,7 @@ func (d *delayedHandler) Receive(_ context.Context, receipts []message.Receipt) 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range receipts {
-		receipts[i].Found = true
+		receipts[i].Matched = true
 		d.states[receipts[i].Part] = append(d.states[receipts[i].Part], receipts[i].State)
 	}
 	return receipts, nil

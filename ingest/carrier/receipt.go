@@ -70,7 +70,7 @@ func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.Parsed[pa
 		return nil, err
 	}
 	for i := range found {
-		if receipt := &found[i]; !receipt.Found {
+		if receipt := &found[i]; !receipt.Matched {
 			reason := fmt.Sprintf("receipt %s: unknown %s", receipt.State, messageOf(receipt))
 			unrouted := items[i].Status(event.Unrouted, intake.ClipReason(reason))
 			unrouted.Notes = items[i].Content.notes

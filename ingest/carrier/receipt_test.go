@@ -34,9 +34,9 @@ func (r *receiptHandler) Receive(_ context.Context, receipts []message.Receipt) 
 	}
 	for i := range receipts {
 		receipt := &receipts[i]
-		receipt.Found = receipt.Part.ID != 0
+		receipt.Matched = receipt.Part.ID != 0
 		for _, id := range receipt.IDs {
-			receipt.Found = receipt.Found || r.known[id]
+			receipt.Matched = receipt.Matched || r.known[id]
 		}
 		r.receipts = append(r.receipts, *receipt)
 	}
@@ -131,7 +131,7 @@ func TestReceiptsAreParsed(t *testing.T) {
 			if len(handler.receipts) != 1 {
 				t.Fatalf("receipts = %d, want 1", len(handler.receipts))
 			}
-			tc.want.At, tc.want.Found, tc.want.Event = now, true, "n-r1"
+			tc.want.At, tc.want.Matched, tc.want.Event = now, true, "n-r1"
 			relaytest.Equal(t, "the receipt", handler.receipts[0], tc.want)
 		})
 	}

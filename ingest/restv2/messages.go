@@ -41,7 +41,7 @@ func (s *Surface) listPending(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	pending := httpd.Each(entries, pendingOf)
+	pending := httpd.Each(entries, pendingJSONOf)
 	for i := range pending {
 		if !httpd.SeesSecrets(c) {
 			pending[i].Data = ""
@@ -80,8 +80,8 @@ func (s *Surface) send(c *fiber.Ctx, o message.Order) error {
 	if sent.Repeated {
 		c.Set("Idempotency-Replayed", "true")
 	}
-	views := httpd.Each(sent.Messages, pendingOf)
-	httpd.NoteOf(c).After = httpd.Each(sent.Messages, func(m message.PendingMessage) fiber.Map {
+	views := httpd.Each(sent.Messages, pendingJSONOf)
+	httpd.NoteOf(c).After = httpd.Each(sent.Messages, func(m message.MessageView) fiber.Map {
 		return fiber.Map{"id": m.ID, "destination": m.Destination} // without the text
 	})
 	return paged(c, relay.Page{Number: 1, PerPage: len(views)}, views, len(views))

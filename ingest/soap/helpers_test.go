@@ -43,13 +43,13 @@ func (s *messageService) Text(text string, maxParts int) message.Body {
 	return plainBody{text, maxParts}
 }
 
-func (s *messageService) Send(_ context.Context, o message.Order) (sent message.Sent, err error) {
+func (s *messageService) Send(_ context.Context, o message.Order) (sent message.OrderResult, err error) {
 	if s.err != nil {
 		return sent, s.err
 	}
 	s.orders = append(s.orders, o)
 	for i, number := range o.Destinations {
-		sent.Messages = append(sent.Messages, message.PendingMessage{ID: message.ID(100 + i), Destination: number})
+		sent.Messages = append(sent.Messages, message.MessageView{ID: message.ID(100 + i), Destination: number})
 		sent.Cost++
 	}
 	return sent, nil

@@ -23,7 +23,7 @@ const Path = "/soap"
 // Messages sends messages; message.Service implements it.
 type Messages interface {
 	Text(text string, maxParts int) message.Body
-	Send(ctx context.Context, o message.Order) (message.Sent, error)
+	Send(ctx context.Context, o message.Order) (message.OrderResult, error)
 }
 
 // Deps are the surface's dependencies; all are required.

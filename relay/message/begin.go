@@ -9,34 +9,34 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Beginning is the beginning of a submission: parts of one message that are about to be
+// SendingParts is the beginning of a submission: parts of one message that are about to be
 // submitted to a carrier.
-type Beginning struct {
+type SendingParts struct {
 	Ref
-	Parts   []int // counted from 0
-	Carrier string
-	Now     time.Time
-	Until   time.Time // the new end of the lease
+	Parts    []int // counted from 0
+	Carrier  string
+	Now      time.Time
+	LeaseEnd time.Time // the new end of the lease
 	// AlsoSending includes parts that are Sending, for a carrier that recognises a repeated
 	// part.
 	AlsoSending bool
 }
 
-// Begin sets the state of parts to Sending before they are submitted. It returns for each
-// Beginning the parts that may be submitted: those that were Pending, or with AlsoSending
+// MarkSending sets the state of parts to Sending before they are submitted. It returns for each
+// SendingParts the parts that may be submitted: those that were Pending, or with AlsoSending
 // also those that were Sending. The other parts were deleted or are leased elsewhere.
-func (s *Store) Begin(ctx context.Context, beginnings []Beginning) ([][]int, error) {
-	return s.begin(ctx, strconv.FormatUint(rand.Uint64(), 36), beginnings)
+func (s *Store) MarkSending(ctx context.Context, beginnings []SendingParts) ([][]int, error) {
+	return s.markSending(ctx, strconv.FormatUint(rand.Uint64(), 36), beginnings)
 }
 
-// begin implements Begin; call identifies the call. If the call is repeated because its answer
+// markSending implements Begin; call identifies the call. If the call is repeated because its answer
 // was lost, begin returns the same parts, except parts that were released in between.
-func (s *Store) begin(ctx context.Context, call string, beginnings []Beginning) ([][]int, error) {
+func (s *Store) markSending(ctx context.Context, call string, beginnings []SendingParts) ([][]int, error) {
 	const label = "messages: begin"
 	if len(beginnings) == 0 {
 		return nil, nil
 	}
-	refs := distinctRefs(beginnings, func(b *Beginning) Ref { return b.Ref })
+	refs := distinctRefs(beginnings, func(b *SendingParts) Ref { return b.Ref })
 	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) ([][]int, error) {
 		rows, err := lockRows(ctx, tx, label, refs)
 		if err != nil {
@@ -45,14 +45,14 @@ func (s *Store) begin(ctx context.Context, call string, beginnings []Beginning) 
 		begun := make([][]int, len(beginnings))
 		for i := range beginnings {
 			if r := rows[beginnings[i].Ref]; r != nil {
-				begun[i] = r.begin(call, &beginnings[i])
+				begun[i] = r.markSending(call, &beginnings[i])
 			}
 		}
 		return begun, saveRows(ctx, tx, label, rows)
 	})
 }
 
-func (r *row) begin(call string, b *Beginning) (begun []int) {
+func (r *row) markSending(call string, b *SendingParts) (begun []int) {
 	for _, n := range b.Parts {
 		if n < 0 || n >= len(r.parts) {
 			continue
@@ -69,8 +69,8 @@ func (r *row) begin(call string, b *Beginning) (begun []int) {
 		r.changed = true
 		// A lease with more than half of its time left is not moved: on PostgreSQL an update
 		// that changes no indexed column adds no entry to any index.
-		if minimum := b.Until.Sub(b.Now) / 2; r.due < db.Millis(b.Now.Add(minimum)) {
-			r.due = db.Millis(b.Until)
+		if minimum := b.LeaseEnd.Sub(b.Now) / 2; r.due < db.Millis(b.Now.Add(minimum)) {
+			r.due = db.Millis(b.LeaseEnd)
 		}
 	}
 	return begun

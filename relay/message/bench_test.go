@@ -141,11 +141,11 @@ func handOverBatch(ctx context.Context, s *Store, ms []Message) error {
 }
 
 func beginBatch(ctx context.Context, s *Store, ms []Message) error {
-	beginnings := make([]Beginning, len(ms))
+	beginnings := make([]SendingParts, len(ms))
 	for i, m := range ms {
 		beginnings[i] = beginningOf(m, "carrier", 1, false)
 	}
-	_, err := s.Begin(ctx, beginnings)
+	_, err := s.MarkSending(ctx, beginnings)
 	return err
 }
 

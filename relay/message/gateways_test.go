@@ -105,11 +105,11 @@ func begunByOne(g gateways) {
 	ms := g.save(200)
 	var begun counter
 	g.together(func(f fixture, gateway, worker int) {
-		beginnings := make([]Beginning, len(ms))
+		beginnings := make([]SendingParts, len(ms))
 		for i := range ms { // each worker in another order
 			beginnings[i] = beginningOf(ms[(i*7+worker*31+gateway*101)%len(ms)], fmt.Sprint("c", worker), 1, false)
 		}
-		parts, err := f.Begin(f.Context(), beginnings)
+		parts, err := f.MarkSending(f.Context(), beginnings)
 		if err != nil {
 			f.Error(err)
 		}
@@ -129,7 +129,7 @@ func oneOrder(g gateways) {
 			answer := fmt.Sprint("answer ", k)
 			saved, err := f.Save(f.Context(), OrderRecords{
 				Account: 1, Messages: []Message{f.message(1)}, Now: timeAt(0),
-				Key: IdempotencyKey{Hash: fmt.Sprint("key ", k), OrderHash: "o", Answer: []byte(answer), Keep: time.Hour},
+				Key: IdempotencyKey{Hash: fmt.Sprint("key ", k), OrderHash: "o", Answer: []byte(answer), Retention: time.Hour},
 			})
 			if err != nil {
 				f.Error(err)
@@ -157,7 +157,7 @@ func receiptMeetsBinding(g gateways) {
 					found.add(id)
 				}
 			case gateway == 1 && worker == 0:
-				if f.match(Receipt{Carrier: "c1", IDs: []string{id}, State: Delivered, At: timeAt(1)}).Found {
+				if f.match(Receipt{Carrier: "c1", IDs: []string{id}, State: Delivered, At: timeAt(1)}).Matched {
 					found.add(id)
 				}
 			}

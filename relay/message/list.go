@@ -158,7 +158,7 @@ func (s *Store) Get(ctx context.Context, acct relay.AccountID, id ID) (Message, 
 }
 
 // Pending returns a page of the pending parts of an account, by id, and their total.
-func (s *Store) Pending(ctx context.Context, acct relay.AccountID, offset, limit int) ([]PendingMessage, int, error) {
+func (s *Store) Pending(ctx context.Context, acct relay.AccountID, offset, limit int) ([]MessageView, int, error) {
 	const label = "messages: pending"
 	const count = `
 		SELECT CAST(COALESCE(SUM(pending), 0) AS BIGINT)
@@ -205,7 +205,7 @@ func (s *Store) Pending(ctx context.Context, acct relay.AccountID, offset, limit
 	}
 	fields := func(n *numbered) []any { return append([]any{&n.preceding}, messageFields(&n.m)...) }
 	page, err := db.List(ctx, s.db, label, selectPage, fields, acct, offset, limit, offset+limit)
-	var parts []PendingMessage
+	var parts []MessageView
 	for i := range page {
 		m, index := &page[i].m, page[i].preceding
 		for n := range m.Parts {
@@ -213,7 +213,7 @@ func (s *Store) Pending(ctx context.Context, acct relay.AccountID, offset, limit
 				continue
 			}
 			if index >= offset && len(parts) < limit {
-				parts = append(parts, m.PendingMessage(n))
+				parts = append(parts, m.View(n))
 			}
 			index++
 		}

@@ -89,14 +89,14 @@ func suffix(address string) string {
 	return strings.ToLower(address[max(0, len(address)-subscriber):])
 }
 
-// match sets the Part of a receipt that is not Found to the latest part that agrees.
+// match sets the Part of a receipt that is not Matched to the latest part that agrees.
 func (b *boundID) match(r *Receipt) {
-	if r.Found {
+	if r.Matched {
 		return
 	}
 	parts := b.parts()
 	if i := slices.IndexFunc(parts, func(p boundPart) bool { return b.agrees(&p, r) }); i >= 0 {
-		r.Part, r.Found = parts[i].part, true
+		r.Part, r.Matched = parts[i].part, true
 	}
 }
 
@@ -106,7 +106,7 @@ func indexBoundIDs(ids []boundID, err error) (map[idKey]*boundID, error) {
 }
 
 // SaveCarrierIDs binds carriers' ids to parts and returns the receipts that arrived for any
-// of the ids before, if they are Found or Held. An id that was bound to another part is then
+// of the ids before, if they are Matched or Ambiguous. An id that was bound to another part is then
 // bound to both.
 func (s *Store) SaveCarrierIDs(ctx context.Context, ids []CarrierID) ([]Receipt, error) {
 	bindings := make([]boundID, len(ids))
@@ -124,13 +124,13 @@ func (s *Store) SaveCarrierIDs(ctx context.Context, ids []CarrierID) ([]Receipt,
 		}
 		return early, nil
 	})
-	if err != nil || !slices.ContainsFunc(early, func(r Receipt) bool { return !r.Found }) {
+	if err != nil || !slices.ContainsFunc(early, func(r Receipt) bool { return !r.Matched }) {
 		return early, err
 	}
 	if err := s.matchOtherBases(ctx, early); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(early, func(r Receipt) bool { return !r.Found && !r.Held }), nil
+	return slices.DeleteFunc(early, func(r Receipt) bool { return !r.Matched && !r.Ambiguous }), nil
 }
 
 // bind binds distinct ids and returns the receipts that arrived before.
@@ -179,7 +179,7 @@ func bind(ctx context.Context, tx *db.Tx, ids []boundID) (early []Receipt, err e
 
 // appendEarly appends the early receipts that are about the part that is bound now. A receipt
 // that agrees with several parts is about the first that was bound. A receipt that has the id
-// only in another base is not Found yet.
+// only in another base is not Matched yet.
 func (b *boundID) appendEarly(early []Receipt) ([]Receipt, error) {
 	var receipts []Receipt
 	if err := json.Unmarshal([]byte("["+strings.TrimSuffix(b.early, ",")+"]"), &receipts); err != nil {
@@ -192,7 +192,7 @@ func (b *boundID) appendEarly(early []Receipt) ([]Receipt, error) {
 		if i < 0 || parts[i].part != b.part {
 			continue
 		}
-		if r.Found = slices.ContainsFunc(r.IDs, func(id string) bool { return b.key == idKeyOf(r.Carrier, id) }); r.Found {
+		if r.Matched = slices.ContainsFunc(r.IDs, func(id string) bool { return b.key == idKeyOf(r.Carrier, id) }); r.Matched {
 			r.Part = b.part
 		}
 		early = append(early, r)
@@ -200,13 +200,13 @@ func (b *boundID) appendEarly(early []Receipt) ([]Receipt, error) {
 	return early, nil
 }
 
-// Match sets the Part of each receipt that is not Found, by the first bound id of the receipt.
+// Match sets the Part of each receipt that is not Matched, by the first bound id of the receipt.
 // If the id is bound to several parts, Match sets the latest part that agrees.
 //
 // An id in another base counts only for a part that has not ended and whose message has the
 // addresses of the receipt. While another such part waits for the carrier's answer, the
-// receipt is Held, and the caller matches it again later. A receipt that matches nothing is
-// stored for a day, until SaveCarrierIDs, and Found stays false.
+// receipt is Ambiguous, and the caller matches it again later. A receipt that matches nothing is
+// stored for a day, until SaveCarrierIDs, and Matched stays false.
 func (s *Store) Match(ctx context.Context, receipts []Receipt) ([]Receipt, error) {
 	// 1. Match by the ids of the receipts, then by the ids in other bases.
 	boundIDs, err := s.boundIDs(ctx, receipts)
@@ -214,14 +214,14 @@ func (s *Store) Match(ctx context.Context, receipts []Receipt) ([]Receipt, error
 		return nil, err
 	}
 	hasOtherBase := false
-	stored := make([]bool, len(receipts)) // receipts that were Held, which an earlier call stored
+	stored := make([]bool, len(receipts)) // receipts that were Ambiguous, which an earlier call stored
 	for i := range receipts {
 		r := &receipts[i]
-		stored[i], r.Held = r.Held, false
+		stored[i], r.Ambiguous = r.Ambiguous, false
 		for _, id := range r.IDs {
 			boundIDs[idKeyOf(r.Carrier, id)].match(r)
 		}
-		hasOtherBase = hasOtherBase || !r.Found && slices.ContainsFunc(r.OtherBases, func(id string) bool { return boundIDs[idKeyOf(r.Carrier, id)] != nil })
+		hasOtherBase = hasOtherBase || !r.Matched && slices.ContainsFunc(r.OtherBases, func(id string) bool { return boundIDs[idKeyOf(r.Carrier, id)] != nil })
 	}
 	if hasOtherBase {
 		if err := s.matchOtherBases(ctx, receipts); err != nil {
@@ -233,7 +233,7 @@ func (s *Store) Match(ctx context.Context, receipts []Receipt) ([]Receipt, error
 	var unmatched []earlyReceipt
 	for i := range receipts {
 		r := &receipts[i]
-		if r.Found || stored[i] {
+		if r.Matched || stored[i] {
 			continue
 		}
 		doc, err := db.Encode(r)
@@ -270,12 +270,12 @@ func (s *Store) Match(ctx context.Context, receipts []Receipt) ([]Receipt, error
 			if slices.ContainsFunc(e.receipt.IDs, func(id string) bool { return e.key == idKeyOf(e.receipt.Carrier, id) }) {
 				found[i][e.key].match(e.receipt)
 			} else if len(found[i][e.key].parts()) > 0 {
-				e.receipt.Held = true
+				e.receipt.Ambiguous = true
 			}
 		}
 	}
 	for i := range receipts {
-		receipts[i].Held = receipts[i].Held && !receipts[i].Found
+		receipts[i].Ambiguous = receipts[i].Ambiguous && !receipts[i].Matched
 	}
 	return receipts, nil
 }
@@ -294,7 +294,7 @@ func (s *Store) boundIDs(ctx context.Context, receipts []Receipt) (map[idKey]*bo
 		  AND r.expires > $1`
 	ids := db.NewBatch("carrier, ref")
 	for _, r := range receipts {
-		if r.Found {
+		if r.Matched {
 			continue
 		}
 		for _, id := range slices.Concat(r.IDs, r.OtherBases) {

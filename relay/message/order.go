@@ -28,8 +28,8 @@ type Order struct {
 	IP     string
 	// Key is the client's idempotency key; empty disables it.
 	Key string
-	// KeepKey is the time for which Key is stored; 0 means a day.
-	KeepKey time.Duration
+	// KeyRetention is the time for which Key is stored; 0 means a day.
+	KeyRetention time.Duration
 }
 
 // Preview is the size and the cost of an order.
@@ -40,19 +40,19 @@ type Preview struct {
 	Credit int64
 }
 
-// Sent is the result of an order.
-type Sent struct {
+// OrderResult is the result of an order.
+type OrderResult struct {
 	// Messages has one item for each destination, in their order, with the id and the whole
 	// text of its message.
-	Messages []PendingMessage `json:"messages"`
-	Cost     int64            `json:"cost"`
+	Messages []MessageView `json:"messages"`
+	Cost     int64         `json:"cost"`
 	// Repeated means that the client's key was used before for the same order: the result is
 	// that of the first request, and nothing was charged now.
 	Repeated bool `json:"-"`
 }
 
-// PendingMessage is a pending part, or in Sent a whole message, as the interfaces show it.
-type PendingMessage struct {
+// View is a pending part, or in OrderResult a whole message, as the interfaces show it.
+type MessageView struct {
 	ID                ID        `json:"id"`
 	Source            string    `json:"source"`
 	Destination       string    `json:"destination"`
@@ -62,9 +62,9 @@ type PendingMessage struct {
 	Data              string    `json:"data"`
 }
 
-// PendingMessage returns a part, counted from 0, as the lists of interfaces show it.
-func (m *Message) PendingMessage(part int) PendingMessage {
-	return PendingMessage{
+// View returns a part, counted from 0, as the lists of interfaces show it.
+func (m *Message) View(part int) MessageView {
+	return MessageView{
 		ID: m.PartID(part), Source: m.Originator, Destination: m.Destination, Received: m.ReceivedAt,
 		Scheduled: m.Parts[part].ScheduledAt, OriginalScheduled: m.ScheduledFor, Data: m.Body(part),
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// matchOtherBases matches the receipts that are not Found by their ids in other bases. A
-// receipt may arrive before the answer that has its id, so a receipt is Held if it may be
+// matchOtherBases matches the receipts that are not Matched by their ids in other bases. A
+// receipt may arrive before the answer that has its id, so a receipt is Ambiguous if it may be
 // about a part without an answer.
 func (s *Store) matchOtherBases(ctx context.Context, receipts []Receipt) error {
 	const selectUnanswered = `
@@ -47,7 +47,7 @@ func (s *Store) matchOtherBases(ctx context.Context, receipts []Receipt) error {
 		for _, id := range r.IDs {
 			boundIDs[idKeyOf(r.Carrier, id)].match(r)
 		}
-		if r.Found {
+		if r.Matched {
 			continue
 		}
 		for _, id := range r.OtherBases {
@@ -56,7 +56,7 @@ func (s *Store) matchOtherBases(ctx context.Context, receipts []Receipt) error {
 			if n < 0 {
 				continue
 			}
-			r.Held = slices.ContainsFunc(unanswered, func(m sentMessage) bool {
+			r.Ambiguous = slices.ContainsFunc(unanswered, func(m sentMessage) bool {
 				for index, p := range m.parts {
 					if p.State == Sending && p.Carrier == r.Carrier && m.agrees(r, p.Changed) && (PartRef{Ref: m.Ref, Part: index}) != parts[n].part {
 						return true
@@ -64,7 +64,7 @@ func (s *Store) matchOtherBases(ctx context.Context, receipts []Receipt) error {
 				}
 				return false
 			})
-			if r.Found = !r.Held; r.Found {
+			if r.Matched = !r.Ambiguous; r.Matched {
 				r.Part = parts[n].part
 			}
 			break

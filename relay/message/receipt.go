@@ -40,14 +40,14 @@ type Receipt struct {
 	// are two, one is the message's originator.
 	Addresses []string `json:"addresses,omitempty"`
 	// Event is the id of the receipt's event.
-	Event string    `json:"event,omitempty"`
-	Line  string    `json:"line,omitempty"` // the carrier's receipt, see Part.Report
-	At    time.Time `json:"at"`             // when the receipt arrived
-	Part  PartRef   `json:"part,omitzero"`
-	Found bool      `json:"-"` // Part is set
-	// Held means that the receipt matches a part only by OtherBases, and may be about another
+	Event   string    `json:"event,omitempty"`
+	Line    string    `json:"line,omitempty"` // the carrier's receipt, see Part.Report
+	At      time.Time `json:"at"`             // when the receipt arrived
+	Part    PartRef   `json:"part,omitzero"`
+	Matched bool      `json:"-"` // Part is set
+	// Ambiguous means that the receipt matches a part only by OtherBases, and may be about another
 	// part, for which the carrier has not yet returned an id.
-	Held bool `json:"-"`
+	Ambiguous bool `json:"-"`
 }
 
 // Events changes the statuses of journalled events.
@@ -71,8 +71,8 @@ const (
 	sweepInterval = 10 * time.Second
 	// sweepBatch is the number of messages that a sweep reads at a time.
 	sweepBatch = 500
-	// maxHeld bounds the memory of held receipts. Further receipts stay unrouted.
-	maxHeld = 10_000
+	// maxAmbiguous bounds the memory of held receipts. Further receipts stay unrouted.
+	maxAmbiguous = 10_000
 )
 
 // ReceiptHandler applies the receipts of networks to messages and sends delivery
@@ -85,7 +85,7 @@ type ReceiptHandler struct {
 	// appliedBefore those of the previous interval. An event may become unrouted shortly
 	// after its receipt was applied, so a sweep clears that state once more.
 	appliedNow, appliedBefore []string
-	held                      []Receipt // at most maxHeld; the next sweep matches them again
+	ambiguous                 []Receipt // at most maxAmbiguous; the next sweep matches them again
 }
 
 // NewReceiptHandler returns a ReceiptHandler. Run sends reports that a crash left unsent.
@@ -101,13 +101,13 @@ func NewReceiptHandler(deps ReceiptHandlerDeps) (*ReceiptHandler, error) {
 }
 
 // Receive records receipts in order and sends the delivery reports. It matches those that
-// do not name their Part, and returns the receipts with Found set. A receipt that is not
-// Found waits for SaveCarrierIDs, because a receipt may arrive before the carrier's answer.
+// do not name their Part, and returns the receipts with Matched set. A receipt that is not
+// Matched waits for SaveCarrierIDs, because a receipt may arrive before the carrier's answer.
 func (h *ReceiptHandler) Receive(ctx context.Context, receipts []Receipt) ([]Receipt, error) {
 	for i := range receipts {
-		receipts[i].Found = receipts[i].Part.ID != 0
+		receipts[i].Matched = receipts[i].Part.ID != 0
 	}
-	if slices.ContainsFunc(receipts, func(r Receipt) bool { return !r.Found }) {
+	if slices.ContainsFunc(receipts, func(r Receipt) bool { return !r.Matched }) {
 		var err error
 		if receipts, err = h.deps.Store.Match(ctx, receipts); err != nil {
 			return nil, err
@@ -116,7 +116,7 @@ func (h *ReceiptHandler) Receive(ctx context.Context, receipts []Receipt) ([]Rec
 	if err := h.apply(ctx, receipts); err != nil {
 		return receipts, err
 	}
-	h.hold(receipts)
+	h.holdAmbiguous(receipts)
 	return receipts, nil
 }
 
@@ -129,8 +129,8 @@ func (h *ReceiptHandler) SaveCarrierIDs(ctx context.Context, ids []CarrierID) er
 	if err := h.apply(ctx, early); err != nil {
 		return err
 	}
-	h.hold(early)
-	h.markFound(ctx, early)
+	h.holdAmbiguous(early)
+	h.markMatched(ctx, early)
 	return nil
 }
 
@@ -142,7 +142,7 @@ func (h *ReceiptHandler) apply(ctx context.Context, receipts []Receipt) error {
 		var distinct, remaining []Receipt
 		for _, r := range receipts {
 			switch {
-			case !r.Found:
+			case !r.Matched:
 			case seen[r.Part.Ref]:
 				remaining = append(remaining, r)
 			default:
@@ -202,8 +202,8 @@ func (h *ReceiptHandler) Run(ctx context.Context) {
 
 func (h *ReceiptHandler) sweep(ctx context.Context) {
 	h.mu.Lock()
-	events, held := h.appliedBefore, h.held
-	h.appliedNow, h.appliedBefore, h.held = nil, h.appliedNow, nil
+	events, held := h.appliedBefore, h.ambiguous
+	h.appliedNow, h.appliedBefore, h.ambiguous = nil, h.appliedNow, nil
 	h.mu.Unlock()
 	h.markApplied(ctx, events)
 
@@ -211,8 +211,8 @@ func (h *ReceiptHandler) sweep(ctx context.Context) {
 	if len(held) > 0 {
 		receipts, err := h.Receive(ctx, slices.Clone(held))
 		if err == nil {
-			h.markFound(ctx, receipts)
-		} else if h.hold(held); ctx.Err() == nil {
+			h.markMatched(ctx, receipts)
+		} else if h.holdAmbiguous(held); ctx.Err() == nil {
 			h.deps.Logger.Warn("cannot match receipts that were held; trying again", "error", err)
 		}
 	}
@@ -234,22 +234,22 @@ func (h *ReceiptHandler) sweep(ctx context.Context) {
 	}
 }
 
-func (h *ReceiptHandler) hold(receipts []Receipt) {
+func (h *ReceiptHandler) holdAmbiguous(receipts []Receipt) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range receipts {
-		if receipts[i].Held && len(h.held) < maxHeld {
-			h.held = append(h.held, receipts[i])
+		if receipts[i].Ambiguous && len(h.ambiguous) < maxAmbiguous {
+			h.ambiguous = append(h.ambiguous, receipts[i])
 		}
 	}
 }
 
-// markFound marks the events of receipts that are Found as applied, now and at the next
+// markMatched marks the events of receipts that are Matched as applied, now and at the next
 // sweep.
-func (h *ReceiptHandler) markFound(ctx context.Context, receipts []Receipt) {
+func (h *ReceiptHandler) markMatched(ctx context.Context, receipts []Receipt) {
 	var events []string
 	for i := range receipts {
-		if receipts[i].Found && receipts[i].Event != "" {
+		if receipts[i].Matched && receipts[i].Event != "" {
 			events = append(events, receipts[i].Event)
 		}
 	}

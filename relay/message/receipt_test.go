@@ -57,11 +57,11 @@ func newExchange(t *testing.T, parts int, url string) (*ReceiptHandler, *exchang
 func (x *exchange) submit(t *testing.T, m *Message) {
 	t.Helper()
 	relaytest.Must(x.store.Save(t.Context(), OrderRecords{Account: m.Account, Messages: []Message{*m}, Now: seconds(0)}))(t)
-	beginning := Beginning{Ref: m.Ref(), Carrier: "one", Now: seconds(5), Until: seconds(30)}
+	beginning := SendingParts{Ref: m.Ref(), Carrier: "one", Now: seconds(5), LeaseEnd: seconds(30)}
 	for n := range m.Parts {
 		beginning.Parts = append(beginning.Parts, n)
 	}
-	relaytest.Must(x.store.Begin(t.Context(), []Beginning{beginning}))(t)
+	relaytest.Must(x.store.MarkSending(t.Context(), []SendingParts{beginning}))(t)
 }
 
 // unreported returns the number of messages with unreported changes.
@@ -152,7 +152,7 @@ func receivesEarly(t *testing.T, h *ReceiptHandler) {
 	t.Helper()
 	early := Receipt{Carrier: "one", IDs: []string{"late"}, State: Delivered, At: seconds(60), Event: "n1-r5"}
 	found := relaytest.Must(h.Receive(t.Context(), []Receipt{early}))(t)
-	relaytest.Equal(t, "whether the early receipt is found", found[0].Found, false)
+	relaytest.Equal(t, "whether the early receipt is found", found[0].Matched, false)
 	relaytest.NoError(t, h.SaveCarrierIDs(t.Context(), []CarrierID{{Carrier: "one", ID: "late", Part: PartRef{Ref: Ref{Account: 7, ID: 1001}}}}))
 }
 
@@ -199,7 +199,7 @@ func TestAHeldReceiptIsMatchedAgain(t *testing.T) {
 				receipt.OtherBases = []string{"16"}
 			}
 			found := relaytest.Must(h.Receive(t.Context(), []Receipt{receipt}))(t)
-			relaytest.Equal(t, "whether the receipt is found at once", found[0].Found, false)
+			relaytest.Equal(t, "whether the receipt is found at once", found[0].Matched, false)
 			if bindsLater {
 				relaytest.NoError(t, h.SaveCarrierIDs(t.Context(), []CarrierID{{Carrier: "one", ID: "16", Part: PartRef{Ref: x.m.Ref()}}}))
 			}
@@ -224,7 +224,7 @@ func TestUnreportedChangesAreReportedAfterACrash(t *testing.T) {
 func TestACodeLeftUnreportedByACrashIsReportedFirst(t *testing.T) {
 	h, x := newExchange(t, 1, "https://c.example/?c=%code&t=%timestamp&l=%dlr")
 	buffered := receipt(0, Buffered)
-	buffered.At, buffered.Found = seconds(30), true
+	buffered.At, buffered.Matched = seconds(30), true
 	relaytest.Must(x.store.Receive(t.Context(), []Receipt{buffered}, seconds(30)))(t)
 	r := receipt(0, Delivered)
 	r.Line = "stat:DELIVRD"

@@ -36,7 +36,7 @@ func receiptsFindTheirParts(f fixture) {
 	f.handOver(m, 1, false)
 	part := PartRef{Ref: m.Ref()}
 	early := Receipt{Carrier: "c1", IDs: []string{"a1"}, OtherBases: []string{"161"}, State: Buffered, Line: "stat:ENROUTE", At: timeAt(2)}
-	if got := f.match(early); got.Found {
+	if got := f.match(early); got.Matched {
 		f.Fatal("the receipt was found before its id was bound")
 	}
 	bound, err := f.SaveCarrierIDs(f.Context(), []CarrierID{{Carrier: "c1", ID: "A1", Part: part}, {Carrier: "c1", ID: "161", Part: part}})
@@ -45,7 +45,7 @@ func receiptsFindTheirParts(f fixture) {
 		f.Fatalf("bound: %d results, want %d", len(bound), 1)
 	}
 	relaytest.Equal(f, "bound[0].Part", bound[0].Part, part)
-	relaytest.Equal(f, "bound[0].Found", bound[0].Found, true)
+	relaytest.Equal(f, "bound[0].Found", bound[0].Matched, true)
 	relaytest.Equal(f, "bound[0].Line", bound[0].Line, early.Line)
 	relaytest.Equal(f, "bound[0].At", bound[0].At, early.At)
 	f.settlePart(m, 0, Outcome{State: Accepted, Carrier: "c1", CarrierID: "161", At: timeAt(3)})
@@ -61,9 +61,9 @@ func receiptsFindTheirParts(f fixture) {
 	foreign := Receipt{Carrier: "c2", IDs: []string{"161"}, State: Delivered, At: timeAt(4)}
 	got, err := f.Match(f.Context(), []Receipt{late, foreign})
 	f.must(err)
-	relaytest.Equal(f, "got[0].Found", got[0].Found, true)
+	relaytest.Equal(f, "got[0].Found", got[0].Matched, true)
 	relaytest.Equal(f, "got[0].Part", got[0].Part, part)
-	relaytest.Equal(f, "got[1].Found", got[1].Found, false)
+	relaytest.Equal(f, "got[1].Found", got[1].Matched, false)
 	ms, err = f.Receive(f.Context(), got, timeAt(4))
 	f.must(err)
 	f.equal("number of messages to report", len(ms), 1)
@@ -151,7 +151,7 @@ func idsInAnotherBase(f fixture) {
 	} {
 		r := receiptInDecimal()
 		tc.change(&r)
-		f.equal("receipt "+name+" is found", f.match(r).Found, tc.want)
+		f.equal("receipt "+name+" is found", f.match(r).Matched, tc.want)
 	}
 	_, err := f.Receive(f.Context(), []Receipt{f.match(receiptInDecimal())}, timeAt(2))
 	f.must(err)
@@ -159,7 +159,7 @@ func idsInAnotherBase(f fixture) {
 	f.equal("part of the repeated receipt", f.match(receiptInDecimal()).Part, PartRef{Ref: m.Ref()})
 	laterReceipt := receiptInDecimal()
 	laterReceipt.Line, laterReceipt.At = "id:5232 stat:DELIVRD done date:2607011201", timeAt(3)
-	f.equal("another receipt after the final state is found", f.match(laterReceipt).Found, false)
+	f.equal("another receipt after the final state is found", f.match(laterReceipt).Matched, false)
 }
 
 func earlyReceiptInAnotherBase(f fixture) {
@@ -167,25 +167,25 @@ func earlyReceiptInAnotherBase(f fixture) {
 	f.accept(older, "1470")
 	m := f.submitted()
 	r := f.match(receiptInDecimal())
-	f.equal("found and held before the answer", []bool{r.Found, r.Held}, []bool{false, true})
+	f.equal("found and held before the answer", []bool{r.Matched, r.Ambiguous}, []bool{false, true})
 	early := f.accept(m, "5232")
 	if len(early) != 1 {
 		f.Fatalf("early receipts: %d results, want %d", len(early), 1)
 	}
 	relaytest.Equal(f, "early[0].Part", early[0].Part, PartRef{Ref: m.Ref()})
-	relaytest.Equal(f, "early[0].Found", early[0].Found, true)
+	relaytest.Equal(f, "early[0].Found", early[0].Matched, true)
 	r = f.match(r)
-	f.equal("found and part after the answer", []any{r.Found, r.Part.Ref}, []any{true, m.Ref()})
+	f.equal("found and part after the answer", []any{r.Matched, r.Part.Ref}, []any{true, m.Ref()})
 
 	// A receipt stays held when an id in another base is bound.
 	first, second := f.submitted(), f.submitted()
 	r = receiptInDecimal()
 	r.IDs, r.OtherBases = []string{"5233"}, []string{"1471"}
-	f.equal("found before both answers", f.match(r).Found, false)
+	f.equal("found before both answers", f.match(r).Matched, false)
 	early = f.accept(first, "1471")
-	f.equal("early receipts of the answer in another base", []any{len(early), early[0].Found, early[0].Held}, []any{1, false, true})
+	f.equal("early receipts of the answer in another base", []any{len(early), early[0].Matched, early[0].Ambiguous}, []any{1, false, true})
 	early = f.accept(second, "5233")
-	f.equal("early receipts of the answer with the id", []any{len(early), early[0].Found, early[0].Part.Ref}, []any{1, true, second.Ref()})
+	f.equal("early receipts of the answer with the id", []any{len(early), early[0].Matched, early[0].Part.Ref}, []any{1, true, second.Ref()})
 }
 
 func receiptInAnotherBaseIsHeld(f fixture) {
@@ -193,11 +193,11 @@ func receiptInAnotherBaseIsHeld(f fixture) {
 	f.accept(m, "1470")
 	unanswered := f.submitted()
 	r := f.match(receiptInDecimal())
-	f.equal("found and held while another message has no answer", []bool{r.Found, r.Held}, []bool{false, true})
+	f.equal("found and held while another message has no answer", []bool{r.Matched, r.Ambiguous}, []bool{false, true})
 	f.equal("early receipts of the answer with another id", len(f.accept(unanswered, "77")), 0)
 	rowCount := f.countRows("message_ref")
 	r = f.match(r)
-	f.equal("found, held and part after the answer", []any{r.Found, r.Held, r.Part.Ref}, []any{true, false, m.Ref()})
+	f.equal("found, held and part after the answer", []any{r.Matched, r.Ambiguous, r.Part.Ref}, []any{true, false, m.Ref()})
 	f.equal("rows", f.countRows("message_ref"), rowCount)
 }
 
@@ -223,7 +223,7 @@ func receiptFor(number string) Receipt {
 func idUsedTwice(f fixture) {
 	const firstNumber, secondNumber = "447700900123", "447700900456"
 	f.bind(7, firstNumber, "a")
-	f.equal("receipt for an unbound number is found", f.match(receiptFor(secondNumber)).Found, false)
+	f.equal("receipt for an unbound number is found", f.match(receiptFor(secondNumber)).Matched, false)
 	early := f.bind(8, secondNumber, "a")
 	if len(early) != 1 {
 		f.Fatalf("early: %d results, want %d", len(early), 1)
@@ -232,7 +232,7 @@ func idUsedTwice(f fixture) {
 	for number, id := range map[string]ID{firstNumber: 7, "07700900123": 7, secondNumber: 8} {
 		f.equal("part of the receipt for "+number, f.match(receiptFor(number)).Part, partOf(id))
 	}
-	f.equal("receipt for another number is found", f.match(receiptFor("447700900789")).Found, false)
+	f.equal("receipt for another number is found", f.match(receiptFor("447700900789")).Matched, false)
 	nameless := receiptFor(firstNumber)
 	nameless.Numbers, nameless.Destination = nil, ""
 	f.equal("part of the receipt without numbers", f.match(nameless).Part, partOf(8))
@@ -243,9 +243,9 @@ func idUsedTwice(f fixture) {
 	f.equal("part of the receipt for a number bound twice", f.match(receiptFor(firstNumber)).Part, partOf(9))
 	f.equal("part of the receipt for the other number", f.match(receiptFor(secondNumber)).Part, partOf(8))
 	f.clockOffset.Add(int64(boundTime))
-	f.equal("receipt for an expired id is found", f.match(receiptFor(firstNumber)).Found, false)
+	f.equal("receipt for an expired id is found", f.match(receiptFor(firstNumber)).Matched, false)
 	f.equal("early receipts of a new binding", len(f.bind(10, secondNumber, "a")), 0)
-	f.equal("receipt for the expired number is found", f.match(receiptFor(firstNumber)).Found, false)
+	f.equal("receipt for the expired number is found", f.match(receiptFor(firstNumber)).Matched, false)
 }
 
 func idUsedTwiceEarly(f fixture) {
@@ -270,7 +270,7 @@ func idUsedOften(f fixture) {
 	}
 	f.equal("part of the last binding", f.match(receiptFor(number(99))).Part, partOf(100))
 	f.equal("part of a recent binding", f.match(receiptFor(number(80))).Part, partOf(81))
-	f.equal("receipt for the first binding is found", f.match(receiptFor(number(0))).Found, false)
+	f.equal("receipt for the first binding is found", f.match(receiptFor(number(0))).Matched, false)
 }
 
 func earlyReceiptsAreBounded(f fixture) {
@@ -299,11 +299,11 @@ func idsExpire(f fixture) {
 	r := Receipt{Carrier: "c1", IDs: []string{"a"}, State: Delivered, At: timeAt(1)}
 	f.bind(7, "", "a")
 	f.clockOffset.Add(int64(boundTime - time.Second))
-	f.equal("found within boundTime", f.match(r).Found, true)
+	f.equal("found within boundTime", f.match(r).Matched, true)
 	f.must(f.Sweep(f.Context(), f.db.Now()))
 	f.equal("rows", f.countRows("message_ref"), 1)
 	f.clockOffset.Add(int64(time.Second))
-	f.equal("found after boundTime", f.match(r).Found, false)
+	f.equal("found after boundTime", f.match(r).Matched, false)
 	f.equal("number of early receipts of the next binding", len(f.bind(8, "", "a")), 1)
 	f.clockOffset.Add(int64(boundTime))
 	f.must(f.Sweep(f.Context(), f.db.Now()))
@@ -313,7 +313,7 @@ func idsExpire(f fixture) {
 func idsOfAnyBytes(f fixture) {
 	for i, id := range []string{"", "\x00", "a\xffb", `"\`, "é"} {
 		r := Receipt{Carrier: "c1", IDs: []string{id}, Numbers: []string{"1"}, State: Delivered, Line: id, At: timeAt(1)}
-		f.equal("found early", f.match(r).Found, false)
+		f.equal("found early", f.match(r).Matched, false)
 		f.equal("number of early receipts", len(f.bind(ID(i+1), "2", id)), 1)
 		f.equal("part", f.match(r).Part, partOf(ID(i+1)))
 	}
@@ -323,7 +323,7 @@ func idTwiceInABatch(f fixture) {
 	r := Receipt{Carrier: "c1", IDs: []string{"a", "b", "a"}, State: Buffered, At: timeAt(1)}
 	got, err := f.Match(f.Context(), []Receipt{r, r})
 	f.must(err)
-	f.equal("found", got[0].Found || got[1].Found, false)
+	f.equal("found", got[0].Matched || got[1].Matched, false)
 	early, err := f.SaveCarrierIDs(f.Context(), []CarrierID{
 		{Carrier: "c1", ID: "a", Part: partOf(7)}, {Carrier: "c1", ID: "b", Part: partOf(7)}, {Carrier: "c1", ID: "a", Part: partOf(8)},
 	})
@@ -348,9 +348,9 @@ func reportsStay(f fixture) {
 	f.equal("reports of a message without a report URL", len(f.settlePart(quiet, 0, acceptance)), 0)
 	accepted := f.settlePart(m, 0, acceptance)
 	f.equal("messages to report, unreported before and at the change", []int{len(accepted), unreported(4), unreported(5)}, []int{1, 0, 1})
-	_, err := f.Receive(f.Context(), []Receipt{{State: Buffered, At: timeAt(5.5), Part: PartRef{Ref: m.Ref()}, Found: true}}, timeAt(5.5))
+	_, err := f.Receive(f.Context(), []Receipt{{State: Buffered, At: timeAt(5.5), Part: PartRef{Ref: m.Ref()}, Matched: true}}, timeAt(5.5))
 	f.must(err)
-	delivered, err := f.Receive(f.Context(), []Receipt{{State: Delivered, At: timeAt(6), Part: PartRef{Ref: m.Ref()}, Found: true}}, timeAt(6))
+	delivered, err := f.Receive(f.Context(), []Receipt{{State: Delivered, At: timeAt(6), Part: PartRef{Ref: m.Ref()}, Matched: true}}, timeAt(6))
 	f.must(err)
 	f.equal("BufferedAt", delivered[0].Parts[0].BufferedAt, timeAt(5.5))
 	f.must(f.MarkReported(f.Context(), accepted))

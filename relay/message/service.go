@@ -45,7 +45,7 @@ type Deps struct {
 	Now      func() time.Time // nil means time.Now
 }
 
-// keyTime is the default of Order.KeepKey.
+// keyTime is the default of Order.KeyRetention.
 const keyTime = 24 * time.Hour
 
 // Service accepts orders and manages pending messages. It is safe for concurrent
@@ -89,11 +89,11 @@ func (s *Service) Preview(ctx context.Context, o Order) (Preview, error) {
 // the key of another order, relay.KindNoCredit if the account has too little credit, and
 // relay.KindUnavailable if the order may or may not have been saved: an order with a Key can
 // be repeated.
-func (s *Service) Send(ctx context.Context, o Order) (Sent, error) {
+func (s *Service) Send(ctx context.Context, o Order) (OrderResult, error) {
 	// 1. Validate the order.
 	encoded, p := s.check(o)
 	if err := p.Err(); err != nil {
-		return Sent{}, err
+		return OrderResult{}, err
 	}
 	o.Originator = sms.NormalizeOriginator(o.Originator)
 
@@ -104,16 +104,16 @@ func (s *Service) Send(ctx context.Context, o Order) (Sent, error) {
 	}
 	var err error
 	if records.Messages, err = s.messages(ctx, o, encoded, records.Now); err != nil {
-		return Sent{}, err
+		return OrderResult{}, err
 	}
-	sent := Sent{Messages: make([]PendingMessage, len(records.Messages)), Cost: records.Credits()}
+	sent := OrderResult{Messages: make([]MessageView, len(records.Messages)), Cost: records.Credits()}
 	for i := range records.Messages {
 		m := &records.Messages[i]
-		sent.Messages[i] = m.PendingMessage(0)
+		sent.Messages[i] = m.View(0)
 		sent.Messages[i].Data = m.Text()
 	}
 	if records.Key, err = idempotencyKey(o, encoded, sent); err != nil {
-		return Sent{}, err
+		return OrderResult{}, err
 	}
 
 	// 3. Save, charge and queue them. If the answer of the database may have been lost, save
@@ -124,13 +124,13 @@ func (s *Service) Send(ctx context.Context, o Order) (Sent, error) {
 	}
 	switch {
 	case relay.KindOf(err) == relay.KindConflict:
-		return Sent{}, relay.Invalid("Idempotency-Key", "The Idempotency-Key was used for another request.")
+		return OrderResult{}, relay.Invalid("Idempotency-Key", "The Idempotency-Key was used for another request.")
 	case err != nil:
-		return Sent{}, err
+		return OrderResult{}, err
 	case answer != nil:
-		repeated := Sent{Repeated: true}
+		repeated := OrderResult{Repeated: true}
 		if err := json.Unmarshal(answer, &repeated); err != nil {
-			return Sent{}, fmt.Errorf("message: answer of a repeated order: %w", err)
+			return OrderResult{}, fmt.Errorf("message: answer of a repeated order: %w", err)
 		}
 		return repeated, nil
 	}
@@ -191,7 +191,7 @@ func (s *Service) messages(ctx context.Context, o Order, encoded Encoded, now ti
 }
 
 // idempotencyKey returns the idempotency key of an order, with sent as the answer to store.
-func idempotencyKey(o Order, encoded Encoded, sent Sent) (IdempotencyKey, error) {
+func idempotencyKey(o Order, encoded Encoded, sent OrderResult) (IdempotencyKey, error) {
 	if o.Key == "" {
 		return IdempotencyKey{}, nil
 	}
@@ -209,11 +209,11 @@ func idempotencyKey(o Order, encoded Encoded, sent Sent) (IdempotencyKey, error)
 		sum := sha256.Sum256(b)
 		return hex.EncodeToString(sum[:])
 	}
-	return IdempotencyKey{Hash: hash([]byte(o.Key)), OrderHash: hash(order), Answer: answer, Keep: cmp.Or(o.KeepKey, keyTime)}, nil
+	return IdempotencyKey{Hash: hash([]byte(o.Key)), OrderHash: hash(order), Answer: answer, Retention: cmp.Or(o.KeyRetention, keyTime)}, nil
 }
 
 // Pending returns a page of the pending parts of an account, by id, and their total.
-func (s *Service) Pending(ctx context.Context, acct relay.AccountID, offset, limit int) ([]PendingMessage, int, error) {
+func (s *Service) Pending(ctx context.Context, acct relay.AccountID, offset, limit int) ([]MessageView, int, error) {
 	return s.deps.Store.Pending(ctx, acct, offset, limit)
 }
 

@@ -130,8 +130,8 @@ func TestAnOrderHasOneMessagePerDestination(t *testing.T) {
 		relaytest.Equal(t, fmt.Sprint("message ", i), m, want)
 		relaytest.Equal(t, "the id in the answer", sent.Messages[i].ID, m.ID)
 		relaytest.Equal(t, "the state of the second part", m.Parts[1].State, Pending)
-		relaytest.Equal(t, "the id of the second part", m.PendingMessage(1).ID, m.ID+1)
-		relaytest.Equal(t, "the text of the second part", m.PendingMessage(1).Data, strings.Repeat("a", 47))
+		relaytest.Equal(t, "the id of the second part", m.View(1).ID, m.ID+1)
+		relaytest.Equal(t, "the text of the second part", m.View(1).Data, strings.Repeat("a", 47))
 		if m.Destination == "447700900123" {
 			references[m.Parts[0].UDH[3]] = true
 		}
@@ -367,7 +367,7 @@ func TestAKeyIsStoredWithTheHashOfItsOrder(t *testing.T) {
 	key, repeated := idempotencyKey(func(*Order) {}), idempotencyKey(func(o *Order) { o.IP = "192.0.2.7" })
 	relaytest.Equal(t, "the key of the same order", repeated.Hash, key.Hash)
 	relaytest.Equal(t, "the hash of the same order", repeated.OrderHash, key.OrderHash)
-	relaytest.Equal(t, "the storage time of the key", key.Keep, 24*time.Hour)
+	relaytest.Equal(t, "the storage time of the key", key.Retention, 24*time.Hour)
 	if strings.Contains(key.Hash, "k") && len(key.Hash) < 64 {
 		t.Errorf("the key %q is not hashed", key.Hash)
 	}

@@ -46,12 +46,12 @@ func (s *Store) Settle(ctx context.Context, outcomes []Outcome) ([]Message, erro
 	return s.settle(ctx, "messages: settle", changes)
 }
 
-// Receive records receipts of parts and skips those that are not Found. It returns the
+// Receive records receipts of parts and skips those that are not Matched. It returns the
 // messages to report, with their new states.
 func (s *Store) Receive(ctx context.Context, receipts []Receipt, now time.Time) ([]Message, error) {
 	var changes []change
 	for i := range receipts {
-		if r := &receipts[i]; r.Found {
+		if r := &receipts[i]; r.Matched {
 			changes = append(changes, change{Outcome: Outcome{PartRef: r.Part, State: r.State, At: r.At}, report: r.Line, now: now})
 		}
 	}

@@ -138,8 +138,8 @@ type IdempotencyKey struct {
 	OrderHash string
 	// Answer is stored and returned when the order is repeated.
 	Answer []byte
-	// Keep is the time for which the key is stored.
-	Keep time.Duration
+	// Retention is the time for which the key is stored.
+	Retention time.Duration
 }
 
 const (
@@ -255,7 +255,7 @@ func claimKey(ctx context.Context, tx *db.Tx, o *OrderRecords) (answer []byte, o
 	}
 	id := o.Messages[0].ID
 	n, err := tx.Exec(ctx, saveLabel, insertKey,
-		o.Account, o.Key.Hash, o.Key.OrderHash, id, append([]byte{}, o.Key.Answer...), o.Now.Add(o.Key.Keep), o.Now)
+		o.Account, o.Key.Hash, o.Key.OrderHash, id, append([]byte{}, o.Key.Answer...), o.Now.Add(o.Key.Retention), o.Now)
 	if err != nil || n > 0 {
 		return nil, err == nil, err
 	}

@@ -41,7 +41,7 @@ func messagesAreSavedAndCharged(f fixture) {
 		Reference: m.ID.String() + "-" + second.ID.String(),
 	})
 	dear := f.message(3)
-	_, err = f.Save(f.Context(), OrderRecords{Account: 1, Messages: []Message{dear}, Now: timeAt(1), Key: IdempotencyKey{Hash: "k", Keep: time.Hour}})
+	_, err = f.Save(f.Context(), OrderRecords{Account: 1, Messages: []Message{dear}, Now: timeAt(1), Key: IdempotencyKey{Hash: "k", Retention: time.Hour}})
 	f.wantKind(err, relay.KindNoCredit)
 	f.equal("keys", f.countRows("message_order"), 0)
 	_, err = f.Get(f.Context(), 1, dear.ID)
@@ -132,7 +132,7 @@ func pendingPages(f fixture) {
 	f.must(err)
 	list, _, err := f.Pending(f.Context(), 1, 1, 1)
 	f.must(err)
-	f.equal("the second pending part", list, []PendingMessage{m.PendingMessage(1)})
+	f.equal("the second pending part", list, []MessageView{m.View(1)})
 }
 
 func keyMakesOneOrder(f fixture) {
@@ -140,7 +140,7 @@ func keyMakesOneOrder(f fixture) {
 		saved, err := f.Save(f.Context(), b)
 		return string(saved), err
 	}
-	key := IdempotencyKey{Hash: "k", OrderHash: "o", Answer: []byte(`{"a":"|"}`), Keep: time.Hour}
+	key := IdempotencyKey{Hash: "k", OrderHash: "o", Answer: []byte(`{"a":"|"}`), Retention: time.Hour}
 	batch := func() OrderRecords {
 		return OrderRecords{Account: 1, Messages: []Message{f.message(1)}, Now: timeAt(0), Key: key}
 	}
@@ -173,7 +173,7 @@ func keyExpires(f fixture) {
 	save := func(now float64, order string) []byte {
 		saved, err := f.Save(f.Context(), OrderRecords{
 			Account: 1, Messages: []Message{f.message(1)}, Now: timeAt(now),
-			Key: IdempotencyKey{Hash: "k", OrderHash: order, Keep: time.Minute},
+			Key: IdempotencyKey{Hash: "k", OrderHash: order, Retention: time.Minute},
 		})
 		f.must(err)
 		return saved
@@ -197,7 +197,7 @@ func manyOrdersAtATime(f fixture) {
 		for n := range 3 {
 			b := OrderRecords{Account: 1, Messages: []Message{f.message(2)}, Now: timeAt(0)}
 			if n == 0 {
-				b.Key = IdempotencyKey{Hash: "k", OrderHash: "o", Answer: []byte("a"), Keep: time.Hour}
+				b.Key = IdempotencyKey{Hash: "k", OrderHash: "o", Answer: []byte("a"), Retention: time.Hour}
 			}
 			answer, err := f.Save(ctx, b)
 			switch {

@@ -78,7 +78,7 @@ func undecryptableIsReportedLater(f fixture) {
 	restore := dbtest.Tamper(f, f.db, "message", "doc", fmt.Sprintf("id = %d", b.ID))
 	var outcomes []Outcome
 	for _, m := range []Message{a, b} {
-		_, err := f.Begin(f.Context(), []Beginning{{Ref: m.Ref(), Parts: []int{0}, Carrier: "c", Now: timeAt(1), Until: timeAt(15)}})
+		_, err := f.MarkSending(f.Context(), []SendingParts{{Ref: m.Ref(), Parts: []int{0}, Carrier: "c", Now: timeAt(1), LeaseEnd: timeAt(15)}})
 		f.must(err)
 		outcomes = append(outcomes, Outcome{PartRef: PartRef{Ref: m.Ref()}, State: Accepted, Carrier: "c", CarrierID: "x" + m.ID.String(), At: timeAt(2)})
 	}

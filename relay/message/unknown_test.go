@@ -12,8 +12,8 @@ func TestDueMessagesBecomeUnknown(t *testing.T) {
 		scheduled.ScheduledFor = timeAt(3600)
 		scheduled.Parts[0].ScheduledAt = timeAt(3600)
 		f.save(due, scheduled, retried, accepted, removed)
-		begun, err := f.Begin(f.Context(), []Beginning{
-			{Ref: retried.Ref(), Parts: []int{0}, Carrier: "c", Now: timeAt(1), Until: timeAt(20)}, {Ref: accepted.Ref(), Parts: []int{0}, Carrier: "c", Now: timeAt(1), Until: timeAt(20)},
+		begun, err := f.MarkSending(f.Context(), []SendingParts{
+			{Ref: retried.Ref(), Parts: []int{0}, Carrier: "c", Now: timeAt(1), LeaseEnd: timeAt(20)}, {Ref: accepted.Ref(), Parts: []int{0}, Carrier: "c", Now: timeAt(1), LeaseEnd: timeAt(20)},
 		})
 		f.must(err)
 		f.equal("begun parts", begun, [][]int{{0}, {0}})

@@ -155,7 +155,7 @@ func usualIsLikeAny(f fixture) {
 				f.save(m)
 				beginning, o := beginningOf(m, "c1", 1, false), outcome
 				o.PartRef = PartRef{Ref: m.Ref()}
-				begun, err := f.Begin(f.Context(), slices.Repeat([]Beginning{beginning}, 1+times))
+				begun, err := f.MarkSending(f.Context(), slices.Repeat([]SendingParts{beginning}, 1+times))
 				f.must(err)
 				f.equal("begun", begun[0], []int{0})
 				rows[times] = f.row(m)
@@ -189,7 +189,7 @@ func twoCarriers(f fixture) {
 	f.save(m)
 	first, second, missing := beginningOf(m, "c1", 1, false), beginningOf(m, "c2", 1, false), beginningOf(newMessage(1, m.ID+9, 1), "c2", 1, false)
 	first.Parts, second.Parts = []int{0}, []int{2, 1, 3, -1}
-	begun, err := f.Begin(f.Context(), []Beginning{first, missing, second})
+	begun, err := f.MarkSending(f.Context(), []SendingParts{first, missing, second})
 	f.must(err)
 	f.equal("begun", begun, [][]int{{0}, {}, {2, 1}})
 	f.settlePart(m, 2, Outcome{State: Accepted, Carrier: "c2", CarrierID: "x", At: timeAt(2)})
@@ -213,7 +213,7 @@ func beginIsRepeated(f fixture) {
 		if i == 2 {
 			f.settlePart(m, 0, retry)
 		}
-		begun, err := f.begin(f.Context(), "call", []Beginning{beginning})
+		begun, err := f.markSending(f.Context(), "call", []SendingParts{beginning})
 		f.must(err)
 		f.equal("number of begun parts", len(begun[0]), want)
 	}
@@ -313,7 +313,7 @@ func callersGiveUp(f fixture) {
 		}
 		m := newMessage(1, id, 1)
 		_, err = f.Save(ctx, OrderRecords{Account: 1, Messages: []Message{m}, Now: timeAt(0), Key: IdempotencyKey{Hash: "k" + id.String()}})
-		_, err2 := f.Begin(ctx, []Beginning{beginningOf(m, "c1", 1, false)})
+		_, err2 := f.MarkSending(ctx, []SendingParts{beginningOf(m, "c1", 1, false)})
 		_, err3 := f.Settle(ctx, []Outcome{{PartRef: PartRef{Ref: m.Ref()}, State: Rejected, Refund: true, At: timeAt(1)}})
 		_, err4 := f.LeaseDue(ctx, timeAt(1), timeAt(2), 10)
 		_, err5 := f.Match(ctx, []Receipt{{Carrier: "c1", IDs: []string{"a"}}})

@@ -149,7 +149,7 @@ func (r *router) complete(route *submit.Route, c config.Carrier) error {
 			}
 		}
 		if h := r.binds.holders[c.Name]; h != nil {
-			route.HeldElsewhere = func() bool { _, ok := h.isOther(); return ok }
+			route.BoundElsewhere = func() bool { _, ok := h.isOther(); return ok }
 		}
 		route.ReceiptsByCarrierID, route.FitsSevenBit = true, clients[0].FitsSevenBit
 		route.AcceptsOriginator = func(originator string) bool {
@@ -167,7 +167,7 @@ func (r *router) complete(route *submit.Route, c config.Carrier) error {
 		r.log.Info("back end", "name", "carrier simulator", "kind", "simulated")
 		return nil
 	}
-	route.InTurn = true
+	route.Sequential = true
 	// All addresses are allowed, because the URL is from the configuration.
 	allAddresses := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 	client, err := httpout.New(httpout.Options{Allow: allAddresses, Timeout: c.AnswerTimeout, OneShot: c.Type == config.Kannel})

@@ -146,7 +146,7 @@ func (g *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry
 		Node: g.node, Peers: admin.NewPeers(g.node, c.membership.keys, records.Gateways, time.Now), Recover: c.membership.Recover,
 		AcceptServer: func(ctx context.Context) (string, error) { return c.stores.primary.accept(ctx, records.DB) }, NewerServer: c.stores.primary.newestServer,
 		Accounts: records.Accounts, Inventory: inventories, Intakes: c.proc.inOrder(), Deliveries: records.Deliveries, Breakers: c.stores.cache.Breakers(), Credit: records.Credit,
-		Messages: records.Messages, Waits: c.sending.submit.Waits, Relays: relays,
+		Messages: records.Messages, WaitReason: c.sending.submit.WaitReason, Relays: relays,
 		ReadMessage: carrier.ReadJSON, ReadPost: c.proc.messages.Messages, Explain: c.proc.inbound.Explain, Trace: tracer.Trace,
 		IoT: c.proc.devices, Rules: c.rules, Inspector: frames, Types: records.Devices, Effects: replay.NewStore(records.DB),
 		SIMs: records.SIMs, Pools: records.Pools, Usage: records.Usage, Jobs: records.Jobs, Ledgers: c.ledgers.Service,

@@ -81,14 +81,14 @@ func (c *Client) post(ctx context.Context, s *carrier.Submission) carrier.Outcom
 	}
 	body, err := json.Marshal(m)
 	if err != nil {
-		return carrier.Outcome{Verdict: carrier.Rejected, Unsent: true, Reason: "carrier: encode: " + err.Error()}
+		return carrier.Outcome{Verdict: carrier.Rejected, NotSubmitted: true, Reason: "carrier: encode: " + err.Error()}
 	}
 	req := httpout.JSONRequest(http.MethodPost, c.o.URL, c.o.Token, body)
 	req.Headers["Idempotency-Key"] = s.ID
 	resp, err := c.http.Do(ctx, req)
 	if err != nil {
 		const reason = "the carrier has not answered: "
-		return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: reason + delivery.PublicReason(err), Cause: reason + err.Error()}
+		return carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: reason + delivery.PublicReason(err), Cause: reason + err.Error()}
 	}
 	return outcomeOf(resp)
 }
@@ -106,13 +106,13 @@ func outcomeOf(r httpout.Response) carrier.Outcome {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
 		return carrier.Outcome{Verdict: carrier.Rejected, Reason: reason}
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusInternalServerError, http.StatusGatewayTimeout:
-		return carrier.Outcome{Verdict: carrier.Later, Reason: reason}
+		return carrier.Outcome{Verdict: carrier.RetryLater, Reason: reason}
 	}
 	if r.OK() {
 		return carrier.Outcome{Verdict: carrier.Accepted, ID: idOf(a.ID)}
 	}
 	retryAfter := delivery.ParseRetryAfter(r.Header.Get("Retry-After"), time.Now())
-	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: reason, After: retryAfter}
+	return carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: reason, RetryAfter: retryAfter}
 }
 
 // idOf returns an id that is a string or a number of at most 64 characters; otherwise "".

@@ -74,17 +74,17 @@ func TestResponsesAreConvertedToOutcomes(t *testing.T) {
 		"an id that is too long":     {200, `{"id":"` + strings.Repeat("x", 65) + `"}`, carrier.Outcome{Verdict: carrier.Accepted}, false},
 		"an invalid number":          {422, `{"message":"no such number"}`, carrier.Outcome{Verdict: carrier.Rejected, Reason: "the carrier answered with 422: no such number"}, false},
 		"a bad request":              {400, `<html>`, carrier.Outcome{Verdict: carrier.Rejected, Reason: "the carrier answered with 400"}, false},
-		"the same id is in progress": {409, ``, carrier.Outcome{Verdict: carrier.Later, Reason: "the carrier answered with 409"}, false},
-		"an internal error":          {500, ``, carrier.Outcome{Verdict: carrier.Later, Reason: "the carrier answered with 500"}, false},
-		"a wrong token":              {401, ``, carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the carrier answered with 401"}, true},
-		"no credit":                  {402, ``, carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the carrier answered with 402"}, true},
-		"too many requests":          {429, ``, carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the carrier answered with 429", After: 7 * time.Second}, true},
-		"unavailable":                {503, ``, carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the carrier answered with 503", After: 7 * time.Second}, true},
-		"a redirect":                 {301, ``, carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the carrier answered with 301"}, true},
+		"the same id is in progress": {409, ``, carrier.Outcome{Verdict: carrier.RetryLater, Reason: "the carrier answered with 409"}, false},
+		"an internal error":          {500, ``, carrier.Outcome{Verdict: carrier.RetryLater, Reason: "the carrier answered with 500"}, false},
+		"a wrong token":              {401, ``, carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "the carrier answered with 401"}, true},
+		"no credit":                  {402, ``, carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "the carrier answered with 402"}, true},
+		"too many requests":          {429, ``, carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "the carrier answered with 429", RetryAfter: 7 * time.Second}, true},
+		"unavailable":                {503, ``, carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "the carrier answered with 503", RetryAfter: 7 * time.Second}, true},
+		"a redirect":                 {301, ``, carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "the carrier answered with 301"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, func(w http.ResponseWriter, _ *http.Request) {
-				if tc.want.After > 0 {
+				if tc.want.RetryAfter > 0 {
 					w.Header().Set("Retry-After", "7")
 				}
 				w.WriteHeader(tc.status)
@@ -108,7 +108,7 @@ func TestALostResponseIsRetried(t *testing.T) {
 		}
 	})
 	got := submit(t, c, carrier.Submission{ID: "1-2-0", To: "1", Coding: 7})
-	relaytest.Equal(t, "verdict and PauseQueue after a lost response", [2]any{got.Verdict, got.PauseQueue}, [2]any{carrier.Later, true})
+	relaytest.Equal(t, "verdict and PauseQueue after a lost response", [2]any{got.Verdict, got.PauseQueue}, [2]any{carrier.RetryLater, true})
 	relaytest.Equal(t, "the client is ready for a retry", c.Ready(), true)
 }
 

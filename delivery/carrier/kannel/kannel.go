@@ -72,7 +72,7 @@ func (c *Client) send(ctx context.Context, s *carrier.Submission) carrier.Outcom
 	case written.Load():
 		return carrier.Outcome{Verdict: carrier.Unknown, Reason: "kannel has not answered: " + delivery.PublicReason(err), Cause: "kannel has not answered: " + err.Error()}
 	}
-	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "kannel cannot be reached: " + delivery.PublicReason(err), Cause: "kannel cannot be reached: " + err.Error()}
+	return carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "kannel cannot be reached: " + delivery.PublicReason(err), Cause: "kannel cannot be reached: " + err.Error()}
 }
 
 // outcomeOf converts a response: 2xx means accepted, 403 invalid credentials, 503 that bearerbox is
@@ -86,10 +86,10 @@ func outcomeOf(r httpout.Response) carrier.Outcome {
 	case r.Status == http.StatusBadRequest:
 		return carrier.Outcome{Verdict: carrier.Rejected, Reason: reason}
 	case r.Status >= 500 && r.Status != http.StatusServiceUnavailable:
-		return carrier.Outcome{Verdict: carrier.Later, Reason: reason}
+		return carrier.Outcome{Verdict: carrier.RetryLater, Reason: reason}
 	}
 	retryAfter := delivery.ParseRetryAfter(r.Header.Get("Retry-After"), time.Now())
-	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: reason, After: retryAfter}
+	return carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: reason, RetryAfter: retryAfter}
 }
 
 func (c *Client) url(s *carrier.Submission) string {

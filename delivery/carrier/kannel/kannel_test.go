@@ -78,11 +78,11 @@ func TestResponsesAreConvertedToOutcomes(t *testing.T) {
 		"accepted":           {202, "0: Accepted for delivery", carrier.Outcome{Verdict: carrier.Accepted}, false},
 		"queued":             {202, "3: Queued for later delivery", carrier.Outcome{Verdict: carrier.Accepted}, false},
 		"an invalid message": {400, "Sender missing\nx", carrier.Outcome{Verdict: carrier.Rejected, Reason: "kannel answered with 400: Sender missing"}, false},
-		"a wrong password":   {403, "Authorization failed", carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "kannel answered with 403: Authorization failed"}, true},
-		"bearerbox is down":  {503, "Temporal failure, try again later.", carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "kannel answered with 503: Temporal failure, try again later."}, true},
-		"an internal error":  {500, "", carrier.Outcome{Verdict: carrier.Later, Reason: "kannel answered with 500: "}, false},
-		"another server":     {404, "", carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "kannel answered with 404: "}, true},
-		"a redirect":         {302, "", carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "kannel answered with 302: "}, true},
+		"a wrong password":   {403, "Authorization failed", carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "kannel answered with 403: Authorization failed"}, true},
+		"bearerbox is down":  {503, "Temporal failure, try again later.", carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "kannel answered with 503: Temporal failure, try again later."}, true},
+		"an internal error":  {500, "", carrier.Outcome{Verdict: carrier.RetryLater, Reason: "kannel answered with 500: "}, false},
+		"another server":     {404, "", carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "kannel answered with 404: "}, true},
+		"a redirect":         {302, "", carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "kannel answered with 302: "}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -111,7 +111,7 @@ func TestALostResponseIsUnknownAndARefusedConnectionIsNot(t *testing.T) {
 	relaytest.Equal(t, "the number of requests", requests.Load(), 1)
 	c = newClient(t, nil, func(o *Options) { o.URL = "http://127.0.0.1:1/cgi-bin/sendsms" })
 	got = submit(t.Context(), c, carrier.Submission{ID: "1-2-0", To: "1", Coding: 7})
-	relaytest.Equal(t, "verdict and PauseQueue after a refused connection", [2]any{got.Verdict, got.PauseQueue}, [2]any{carrier.Later, true})
+	relaytest.Equal(t, "verdict and PauseQueue after a refused connection", [2]any{got.Verdict, got.PauseQueue}, [2]any{carrier.RetryLater, true})
 	relaytest.Equal(t, "the client is ready for a retry", c.Ready(), true)
 	if c.Check(t.Context()) == nil {
 		t.Error("Check does not report the refused connection")

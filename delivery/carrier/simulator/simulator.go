@@ -56,7 +56,7 @@ func (s *Simulator) Submit(ctx context.Context, m carrier.Submission, done func(
 }
 
 func reportFailed(err error) carrier.Outcome {
-	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "simulator: cannot write the report to the journal", Cause: "simulator: cannot write the report to the journal: " + err.Error()}
+	return carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "simulator: cannot write the report to the journal", Cause: "simulator: cannot write the report to the journal: " + err.Error()}
 }
 
 func statesFor(number string) (states []string, rejected bool) {

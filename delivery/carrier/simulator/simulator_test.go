@@ -25,8 +25,8 @@ func TestTheLastDigitsOfTheNumberSelectTheOutcome(t *testing.T) {
 		"9002 is buffered, then delivered": {"447700909002", nil, nil, carrier.Accepted, "ENROUTE DELIVRD"},
 		"9003 is never reported":           {"447700909003", nil, nil, carrier.Accepted, ""},
 		"9004 fails downstream":            {"447700909004", nil, nil, carrier.Accepted, "UNDELIV"},
-		"a report that is not enqueued":    {"447700900123", errFull, nil, carrier.Later, "DELIVRD"},
-		"a report that is not on disk":     {"447700900123", nil, errFull, carrier.Later, "DELIVRD"},
+		"a report that is not enqueued":    {"447700900123", errFull, nil, carrier.RetryLater, "DELIVRD"},
+		"a report that is not on disk":     {"447700900123", nil, errFull, carrier.RetryLater, "DELIVRD"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var reports []string

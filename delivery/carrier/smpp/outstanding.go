@@ -149,7 +149,7 @@ func (s *session) expirePending() {
 }
 
 func unsent(reason string) carrier.Outcome {
-	return carrier.Outcome{Verdict: carrier.Later, Unsent: true, Reason: reason}
+	return carrier.Outcome{Verdict: carrier.RetryLater, NotSubmitted: true, Reason: reason}
 }
 
 // failPending completes the requests of an ended session. Requests that were not written may be

@@ -22,7 +22,7 @@ import (
 func (c *Client) Submit(_ context.Context, m carrier.Submission, done func(carrier.Outcome)) {
 	p, err := c.submitSM(&m)
 	if err != nil {
-		done(carrier.Outcome{Verdict: carrier.Rejected, Unsent: true, Reason: err.Error()})
+		done(carrier.Outcome{Verdict: carrier.Rejected, NotSubmitted: true, Reason: err.Error()})
 		return
 	}
 	request := &pendingRequest{raw: marshal(p), sequence: uint32(p.SequenceNumber), submittedAt: c.o.Now(), done: done}
@@ -168,9 +168,9 @@ func outcomeOf(h smpp.Header, raw []byte) carrier.Outcome {
 		}
 		return carrier.Outcome{Verdict: carrier.Accepted, ID: id}
 	case status == data.ESME_RTHROTTLED, status == data.ESME_RMSGQFUL:
-		return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: reasonOf(h)}
+		return carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: reasonOf(h)}
 	case status == data.ESME_RSYSERR, status == data.ESME_RX_T_APPN, status == data.ESME_RINVBNDSTS:
-		return carrier.Outcome{Verdict: carrier.Later, Reason: reasonOf(h)}
+		return carrier.Outcome{Verdict: carrier.RetryLater, Reason: reasonOf(h)}
 	}
 	return carrier.Outcome{Verdict: carrier.Rejected, Reason: reasonOf(h)}
 }

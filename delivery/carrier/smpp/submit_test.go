@@ -141,11 +141,11 @@ func TestResponsesAreConvertedToOutcomes(t *testing.T) {
 		"accepted without an id":              {submitSMResp, 0, "00", carrier.Outcome{Verdict: carrier.Accepted}},
 		"accepted without a body":             {submitSMResp, 0, "", carrier.Outcome{Verdict: carrier.Accepted}},
 		"accepted with an unterminated id":    {submitSMResp, 0, "6162", carrier.Outcome{Verdict: carrier.Accepted, Reason: "the response has no readable id: smpp: message_id: offset 16: does not end within 65 octets"}},
-		"throttled":                           {submitSMResp, 0x58, "", carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the SMSC answered with 0x58, Throttling error (ESME has exceeded allowed message limits)"}},
-		"message queue full":                  {submitSMResp, 0x14, "00", carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the SMSC answered with 0x14, Message Queue Full"}},
-		"a system error":                      {submitSMResp, 0x08, "", carrier.Outcome{Verdict: carrier.Later, Reason: "the SMSC answered with 0x08, System Error"}},
-		"invalid bind status":                 {submitSMResp, 0x04, "", carrier.Outcome{Verdict: carrier.Later, Reason: "the SMSC answered with 0x04, Incorrect BIND Status for given command"}},
-		"a temporary application error":       {submitSMResp, 0x64, "", carrier.Outcome{Verdict: carrier.Later, Reason: "the SMSC answered with 0x64, ESME Receiver Temporary App Error Code"}},
+		"throttled":                           {submitSMResp, 0x58, "", carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "the SMSC answered with 0x58, Throttling error (ESME has exceeded allowed message limits)"}},
+		"message queue full":                  {submitSMResp, 0x14, "00", carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "the SMSC answered with 0x14, Message Queue Full"}},
+		"a system error":                      {submitSMResp, 0x08, "", carrier.Outcome{Verdict: carrier.RetryLater, Reason: "the SMSC answered with 0x08, System Error"}},
+		"invalid bind status":                 {submitSMResp, 0x04, "", carrier.Outcome{Verdict: carrier.RetryLater, Reason: "the SMSC answered with 0x04, Incorrect BIND Status for given command"}},
+		"a temporary application error":       {submitSMResp, 0x64, "", carrier.Outcome{Verdict: carrier.RetryLater, Reason: "the SMSC answered with 0x64, ESME Receiver Temporary App Error Code"}},
 		"an invalid number":                   {submitSMResp, 0x0B, "", carrier.Outcome{Verdict: carrier.Rejected, Reason: "the SMSC answered with 0x0B, Invalid Dest Addr"}},
 		"a vendor-specific status":            {submitSMResp, 0x400, "", carrier.Outcome{Verdict: carrier.Rejected, Reason: "the SMSC answered with 0x400, "}},
 		"generic_nack for an unknown command": {nack, 3, "", carrier.Outcome{Verdict: carrier.Rejected, Reason: "the SMSC answered with 0x03, Invalid Command ID"}},
@@ -185,7 +185,7 @@ func TestAMessageThatCannotBeEncodedIsRejected(t *testing.T) {
 				t.Error("the outcome has no reason")
 			}
 			got.Reason = ""
-			relaytest.Equal(t, "the outcome", got, carrier.Outcome{Verdict: carrier.Rejected, Unsent: true})
+			relaytest.Equal(t, "the outcome", got, carrier.Outcome{Verdict: carrier.Rejected, NotSubmitted: true})
 		})
 	}
 	p.send(enquireLink, 0, 9, "")
@@ -227,11 +227,11 @@ func TestAMessageIsUnsentWhileTheSMSCDoesNotRead(t *testing.T) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		outcomes := o.byID[fmt.Sprint(submitted-1)]
-		return submitted, len(outcomes) == 1 && outcomes[0].Unsent
+		return submitted, len(outcomes) == 1 && outcomes[0].NotSubmitted
 	})
 	unsent := 0
 	for i := range submitted {
-		if got := o.await(t, fmt.Sprint(i), 1); got.Unsent {
+		if got := o.await(t, fmt.Sprint(i), 1); got.NotSubmitted {
 			unsent++
 		} else {
 			relaytest.Equal(t, "the verdict of a message that may have been read", got.Verdict, carrier.Unknown)
@@ -316,7 +316,7 @@ func TestWithoutABindAMessageIsUnsent(t *testing.T) {
 // expectUnsent checks that a message may be sent over another bind.
 func expectUnsent(t *testing.T, label string, got carrier.Outcome) {
 	t.Helper()
-	relaytest.Equal(t, label, carrier.Outcome{Verdict: got.Verdict, Unsent: got.Unsent}, carrier.Outcome{Verdict: carrier.Later, Unsent: true})
+	relaytest.Equal(t, label, carrier.Outcome{Verdict: got.Verdict, NotSubmitted: got.NotSubmitted}, carrier.Outcome{Verdict: carrier.RetryLater, NotSubmitted: true})
 }
 
 func TestATransmitterBindsWithBindTransmitter(t *testing.T) {

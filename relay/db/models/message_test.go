@@ -194,8 +194,8 @@ func deletePart(id message.ID, n, part int, acct relay.AccountID, now float64) o
 
 // beginMessage sets parts to Sending; with AlsoSending, also parts that are Sending already.
 func beginMessage(t *rapid.T, m modelMessage, n int, acct relay.AccountID, now float64) op[modelMessages] {
-	beginning := message.Beginning{
-		Ref: message.Ref{Account: acct, ID: m.ID}, Carrier: "one", Now: dbtest.At(now), Until: dbtest.At(now + 10), AlsoSending: rapid.Bool().Draw(t, "also sending"),
+	beginning := message.SendingParts{
+		Ref: message.Ref{Account: acct, ID: m.ID}, Carrier: "one", Now: dbtest.At(now), LeaseEnd: dbtest.At(now + 10), AlsoSending: rapid.Bool().Draw(t, "also sending"),
 	}
 	for part := range m.Parts {
 		if rapid.IntRange(0, 3).Draw(t, "with part") > 0 {
@@ -220,7 +220,7 @@ func beginMessage(t *rapid.T, m modelMessage, n int, acct relay.AccountID, now f
 			return fmt.Sprint(begun)
 		},
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
-			begun, err := r.Messages.Begin(ctx, []message.Beginning{beginning})
+			begun, err := r.Messages.MarkSending(ctx, []message.SendingParts{beginning})
 			if err != nil {
 				return "", err
 			}
@@ -272,7 +272,7 @@ func receivePart(t *rapid.T, id message.ID, n, part int, acct relay.AccountID, n
 		},
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			_, err := r.Messages.Receive(ctx, []message.Receipt{{
-				Carrier: "one", State: state, At: dbtest.At(now), Found: true, Part: message.PartRef{Ref: message.Ref{Account: acct, ID: id}, Part: part},
+				Carrier: "one", State: state, At: dbtest.At(now), Matched: true, Part: message.PartRef{Ref: message.Ref{Account: acct, ID: id}, Part: part},
 			}}, dbtest.At(now))
 			return "", err
 		},
