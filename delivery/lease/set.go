@@ -213,19 +213,19 @@ func (s *Set[R]) Release(ctx context.Context, ls []relay.Lease[R], due time.Time
 	}
 }
 
-// Unplaced has the leases of records for which there was no capacity, by the delay until the
+// LeasesByDelay has the leases of records for which there was no capacity, by the delay until the
 // records are due again.
-type Unplaced[R comparable] map[time.Duration][]relay.Lease[R]
+type LeasesByDelay[R comparable] map[time.Duration][]relay.Lease[R]
 
 // ReleaseAfter releases leases. Each record is due after its delay.
-func (s *Set[R]) ReleaseAfter(ctx context.Context, unplaced Unplaced[R]) {
+func (s *Set[R]) ReleaseAfter(ctx context.Context, unplaced LeasesByDelay[R]) {
 	for wait, ls := range unplaced {
 		s.Release(ctx, ls, s.opts.Now().Add(wait))
 	}
 }
 
-// Spare adds leases that the next ReleaseSpare releases.
-func (s *Set[R]) Spare(ls ...relay.Lease[R]) {
+// AddSpare adds leases that the next ReleaseSpare releases.
+func (s *Set[R]) AddSpare(ls ...relay.Lease[R]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.spare = append(s.spare, ls...)

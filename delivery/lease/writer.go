@@ -23,13 +23,13 @@ const (
 type Outcomes[O, R any] struct {
 	// Save saves a batch; its result is passed to Saved. An error of relay.KindUnavailable is
 	// retried. Any other error means that the store refuses the batch.
-	Save  func(ctx context.Context, batch []O) (R, error)
-	Saved func(batch []O, result R)
-	// Refused is called with an outcome that the store refuses even if it is saved alone. It
+	Save    func(ctx context.Context, batch []O) (R, error)
+	OnSaved func(batch []O, result R)
+	// OnRefused is called with an outcome that the store refuses even if it is saved alone. It
 	// returns the delay until the outcome is saved again; 0 drops the outcome.
-	Refused func(o *O, err error) time.Duration
-	Batch   int // the largest number of outcomes saved at a time
-	Log     *slog.Logger
+	OnRefused func(o *O, err error) time.Duration
+	Batch     int // the largest number of outcomes saved at a time
+	Log       *slog.Logger
 }
 
 // Writer saves outcomes in batches and retries until the store has them.
@@ -163,7 +163,7 @@ func (w *Writer[O, R]) save(batch []O) {
 			}
 			return
 		case relay.KindOf(err) != relay.KindUnavailable:
-			wait := w.outcomes.Refused(&batch[0], err)
+			wait := w.outcomes.OnRefused(&batch[0], err)
 			if wait == 0 {
 				w.markSaved(batch, result)
 				return
@@ -186,5 +186,5 @@ func (w *Writer[O, R]) markSaved(batch []O, result R) {
 	w.mu.Lock()
 	w.unsaved -= len(batch)
 	w.mu.Unlock()
-	w.outcomes.Saved(batch, result)
+	w.outcomes.OnSaved(batch, result)
 }

@@ -49,7 +49,7 @@ const refusedDelay = 10 * time.Second
 // drops them if retryDelay is 0.
 func newWriter(s *store, retryDelay time.Duration) *Writer[string, struct{}] {
 	w := NewWriter(Outcomes[string, struct{}]{
-		Save: s.save, Saved: func([]string, struct{}) {}, Refused: func(*string, error) time.Duration { return retryDelay },
+		Save: s.save, OnSaved: func([]string, struct{}) {}, OnRefused: func(*string, error) time.Duration { return retryDelay },
 		Batch: 256, Log: slog.New(slog.DiscardHandler),
 	})
 	w.Start()

@@ -23,10 +23,10 @@ func newItem(d outbox.Delivery, leaseEnd time.Time) *item {
 // inFlight contains the deliveries that are being attempted and the deliveries that wait in
 // memory.
 type inFlight struct {
-	opts    Options
-	leases  *lease.Set[outbox.Ref]
-	now     func() time.Time
-	attempt func(*item)
+	opts        Options
+	leases      *lease.Set[outbox.Ref]
+	now         func() time.Time
+	makeAttempt func(*item)
 
 	mu            sync.Mutex
 	queues        map[string]*endpointQueue
@@ -41,7 +41,7 @@ type inFlight struct {
 
 func newInFlight(o Options, leases *lease.Set[outbox.Ref], now func() time.Time, run func(*item)) *inFlight {
 	return &inFlight{
-		opts: o, leases: leases, now: now, attempt: run, queues: make(map[string]*endpointQueue),
+		opts: o, leases: leases, now: now, makeAttempt: run, queues: make(map[string]*endpointQueue),
 		drained: make(chan struct{}), capacityFreed: make(chan struct{}, 1),
 	}
 }
@@ -100,7 +100,7 @@ const maxQueuesScanned = 32
 func (i *inFlight) runFrom(item *item) {
 	for item != nil {
 		began := i.now()
-		i.attempt(item)
+		i.makeAttempt(item)
 		item = i.finish(item, i.now().Sub(began))
 	}
 }

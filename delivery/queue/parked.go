@@ -22,7 +22,7 @@ func (q *Queue) startDueParked(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		q.deps.Logger.WarnContext(ctx, "cannot synchronize breakers", "error", err)
 	}
-	endpoints, err := q.deps.Store.Parked(ctx)
+	endpoints, err := q.deps.Store.ParkedEndpoints(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			q.deps.Logger.WarnContext(ctx, "cannot list parked deliveries", "error", err)
@@ -55,7 +55,7 @@ func (q *Queue) startDueParked(ctx context.Context) {
 	began := q.deps.Now()
 	switch {
 	case len(endpoints) == 0:
-		q.parked.Store(0)
+		q.parkedCount.Store(0)
 		q.nextCount = time.Time{}
 	case !began.Before(q.nextCount):
 		counts, err := q.deps.Store.CountParked(ctx)
@@ -66,7 +66,7 @@ func (q *Queue) startDueParked(ctx context.Context) {
 		for _, n := range counts {
 			total += n
 		}
-		q.parked.Store(int64(total))
+		q.parkedCount.Store(int64(total))
 		q.nextCount = began.Add(100 * q.deps.Now().Sub(began))
 	}
 }

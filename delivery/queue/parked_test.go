@@ -24,7 +24,7 @@ func quickProbes() Options {
 func (r *rig) awaitParked(n int) {
 	r.t.Helper()
 	redistest.Await(r.t, fmt.Sprintf("%d deliveries wait for the breaker", n), func(ctx context.Context) bool {
-		page, _, err := r.store.List(ctx, outbox.Filter{Waits: outbox.WaitsForBreaker, Limit: 1000})
+		page, _, err := r.store.List(ctx, outbox.Filter{WaitsFor: outbox.WaitsForBreaker, Limit: 1000})
 		return err == nil && len(page) >= n
 	})
 }
@@ -62,9 +62,9 @@ func TestABreakerParksDeliveriesUntilTheEndpointWorks(t *testing.T) {
 	restarted.await(outbox.Delivered, 500+10)
 	got := restarted.get(ds[0])
 	relaytest.Equal(t, "the counted attempts", got.Tries, 1)
-	relaytest.Equal(t, "the reason to wait", got.Waits, "")
+	relaytest.Equal(t, "the reason to wait", got.WaitsFor, "")
 	redistest.Await(t, "nothing is parked and no breaker is open", func(ctx context.Context) bool {
-		parked, err := restarted.store.Parked(ctx)
+		parked, err := restarted.store.ParkedEndpoints(ctx)
 		open, listErr := restarted.redis.Breakers().List(ctx)
 		return err == nil && listErr == nil && len(parked) == 0 && len(open) == 0 && restarted.queue.Stats().Parked == 0
 	})
@@ -239,7 +239,7 @@ type slowCounter struct {
 	calls     int // of CountParked
 }
 
-func (s *slowCounter) Parked(context.Context) ([]outbox.ParkedEndpoint, error) {
+func (s *slowCounter) ParkedEndpoints(context.Context) ([]outbox.ParkedEndpoint, error) {
 	return s.endpoints, nil
 }
 

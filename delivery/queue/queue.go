@@ -35,7 +35,7 @@ type Store interface {
 	LeaseDue(ctx context.Context, refs []outbox.Ref, now, until time.Time) ([]outbox.Delivery, error)
 	Renew(ctx context.Context, ls []outbox.Lease, until time.Time) ([]outbox.Ref, error)
 	Release(ctx context.Context, ls []outbox.Lease, due time.Time) error
-	Parked(ctx context.Context) ([]outbox.ParkedEndpoint, error)
+	ParkedEndpoints(ctx context.Context) ([]outbox.ParkedEndpoint, error)
 	CountParked(ctx context.Context) (map[string]int, error)
 	Take(ctx context.Context, parked outbox.ParkedEndpoint, n int, cutoff, until time.Time) ([]outbox.Delivery, error)
 }
@@ -90,7 +90,7 @@ const (
 type Stats struct {
 	Running, Waiting, Unsaved        int
 	Delivered, Retried, Dead, Faults int64
-	// Parked is the number of deliveries that wait for breakers, in all gateways. They are
+	// ParkedEndpoints is the number of deliveries that wait for breakers, in all gateways. They are
 	// counted at intervals of a hundred times the duration of counting. Open is the number of
 	// open breakers; Opened and Probed count how often breakers were opened and probed.
 	Parked, Open   int
@@ -106,9 +106,9 @@ type Queue struct {
 	inFlight  *inFlight
 	outcomes  *lease.Writer[outbox.Outcome, []outbox.Ref]
 
-	breakers  *breakers
-	parked    atomic.Int64
-	nextCount time.Time // of parked deliveries; used by startDueParked only
+	breakers    *breakers
+	parkedCount atomic.Int64
+	nextCount   time.Time // of parked deliveries; used by startDueParked only
 
 	timer      *timer.Timer
 	reconciler lease.Reconciler[outbox.Ref]
@@ -133,11 +133,11 @@ func New(deps Deps, o Options) (*Queue, error) {
 	q.attemptCtx, q.cancelAttempts = context.WithCancel(context.Background())
 	q.retries = make(chan retry, 4096)
 	q.leases = lease.NewSet(lease.Options[outbox.Ref]{Store: q.deps.Store, Gate: q.deps.Gate, Duration: q.opts.Lease, Now: q.deps.Now, Log: q.deps.Logger})
-	q.inFlight = newInFlight(q.opts, q.leases, q.deps.Now, q.attempt)
+	q.inFlight = newInFlight(q.opts, q.leases, q.deps.Now, q.makeAttempt)
 	q.breakers = newBreakers(q.deps, q.opts)
 	q.outcomes = lease.NewWriter(lease.Outcomes[outbox.Outcome, []outbox.Ref]{
-		Save: q.deps.Store.Finish, Saved: q.outcomesSaved, Batch: maxBatch, Log: q.deps.Logger,
-		Refused: func(o *outbox.Outcome, err error) time.Duration {
+		Save: q.deps.Store.Finish, OnSaved: q.outcomesSaved, Batch: maxBatch, Log: q.deps.Logger,
+		OnRefused: func(o *outbox.Outcome, err error) time.Duration {
 			q.deps.Logger.Error("outcome refused by the store", "account", o.Account, "delivery_id", o.ID, "error", err)
 			return refusedDelay
 		},
@@ -197,7 +197,7 @@ func (q *Queue) Stats() Stats {
 	running, waiting := q.inFlight.load()
 	open, opened, probed := q.breakers.count()
 	return Stats{
-		Parked: int(q.parked.Load()), Open: open, Opened: opened, Probed: probed,
+		Parked: int(q.parkedCount.Load()), Open: open, Opened: opened, Probed: probed,
 		Running: running, Waiting: waiting, Unsaved: q.outcomes.Unsaved(),
 		Delivered: q.delivered.Load(), Retried: q.retried.Load(), Dead: q.dead.Load(), Faults: q.faults.Load(),
 	}
@@ -277,7 +277,7 @@ func (q *Queue) Dispatch(ds []outbox.Delivery) {
 	var refused []*item
 	anyAdmitted := false
 	for i := range ds {
-		if ds[i].Waits != "" {
+		if ds[i].WaitsFor != "" {
 			continue
 		}
 		leaseEnd := ds[i].NextAttemptAt

@@ -120,7 +120,7 @@ func (q *Queue) onTimer(ctx context.Context, due timer.Ref) error {
 		now := q.deps.Now()
 		d, ok, err := q.deps.Store.Lease(ctx, ref.Account, ref.ID, now, now.Add(q.opts.Lease))
 		switch {
-		case relay.KindOf(err) == relay.KindNotFound || err == nil && (d.State.Ended() || d.Waits != ""):
+		case relay.KindOf(err) == relay.KindNotFound || err == nil && (d.State.Ended() || d.WaitsFor != ""):
 			return nil
 		case err != nil:
 			return err
@@ -142,7 +142,7 @@ func (q *Queue) onTimer(ctx context.Context, due timer.Ref) error {
 // postponed, so that they do not block other due deliveries. complete means that every
 // delivery was admitted; otherwise wait is the delay of the last postponed delivery.
 func (q *Queue) admitAll(ds []outbox.Delivery, leaseEnd time.Time) (wait time.Duration, complete bool) {
-	unplaced := make(lease.Unplaced[outbox.Ref])
+	unplaced := make(lease.LeasesByDelay[outbox.Ref])
 	for i := range ds {
 		item := newItem(ds[i], leaseEnd)
 		switch q.inFlight.admit(item) {

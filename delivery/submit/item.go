@@ -151,7 +151,7 @@ func (s *Submitter) leaseBatch() (leased int, hasMore bool) {
 	if err != nil && s.runCtx.Err() == nil {
 		s.log.Warn("cannot lease due messages", "error", err)
 	}
-	unplaced := make(lease.Unplaced[message.Ref]) // leases by the time after which they are due
+	unplaced := make(lease.LeasesByDelay[message.Ref]) // leases by the time after which they are due
 	heldElsewhere := 0
 	for i := range messages {
 		q := s.queueFor(messages[i].Destination)

@@ -111,7 +111,7 @@ func New(deps Deps, o Options) (*Submitter, error) {
 	}
 	s.outcomes = lease.NewWriter(lease.Outcomes[pendingOutcome, struct{}]{
 		Save: s.saveOutcomes, Batch: maxBatch, Log: s.log,
-		Saved: func(batch []pendingOutcome, _ struct{}) {
+		OnSaved: func(batch []pendingOutcome, _ struct{}) {
 			for i := range batch {
 				if batch[i].correction {
 					continue
@@ -125,7 +125,7 @@ func New(deps Deps, o Options) (*Submitter, error) {
 		},
 		// If the store refuses an outcome, the part stays in the state sending, as after a
 		// crash.
-		Refused: func(o *pendingOutcome, err error) time.Duration {
+		OnRefused: func(o *pendingOutcome, err error) time.Duration {
 			s.log.Error("outcome refused by the store", "account", o.outcome.Account, "msg_id", o.outcome.ID, "outcome", o.outcome.State, "error", err)
 			return 0
 		},
@@ -193,7 +193,7 @@ func (s *Submitter) Resume(name string) {
 func (s *Submitter) Dispatch(messages []message.Message, end time.Time) {
 	for i := range messages {
 		if !s.accept(&messages[i], end) {
-			s.leases.Spare(message.Lease{Ref: messages[i].Ref(), End: end})
+			s.leases.AddSpare(message.Lease{Ref: messages[i].Ref(), End: end})
 		}
 	}
 }

@@ -55,8 +55,8 @@ func deliveryOf(d outbox.Delivery) deliveryJSON {
 			return attemptJSON{formatTime(a.At), milliseconds, a.Status, a.Error, a.Reason, a.Response}
 		}),
 	}
-	if d.Waits != "" {
-		view.WaitsFor, view.Endpoint = d.Waits, d.EndpointName()
+	if d.WaitsFor != "" {
+		view.WaitsFor, view.Endpoint = d.WaitsFor, d.EndpointName()
 	}
 	return view
 }
@@ -64,8 +64,8 @@ func deliveryOf(d outbox.Delivery) deliveryJSON {
 func (s *selection) deliveries() outbox.Filter {
 	return outbox.Filter{
 		IDs: s.ids(), Account: s.account(), State: oneOf(s, "state", outbox.States()...), Kind: oneOf(s, "kind", outbox.Kinds()...),
-		Waits: oneOf(s, "waits_for", outbox.WaitsForBreaker, outbox.WaitsForTurn),
-		Relay: s.text("relay"), Number: s.number(), Target: s.text("target"), Reason: s.text("reason"),
+		WaitsFor: oneOf(s, "waits_for", outbox.WaitsForBreaker, outbox.WaitsForTurn),
+		Relay:    s.text("relay"), Number: s.number(), Target: s.text("target"), Reason: s.text("reason"),
 		From: s.timestamp("from"), To: s.timestamp("to"), Query: s.text("q"),
 	}
 }

@@ -66,7 +66,7 @@ func newOperatorAPIWithDevices(t *testing.T) (*operatorAPI, *fixedReadings) {
 	}
 	s.stored["a2"], s.stored["a1"], s.stored["b1"] = o.now.Add(-time.Hour), o.now.Add(-time.Minute), o.now.Add(-2*time.Hour)
 	pair := rule.Pair{RuleID: "warm", DeviceID: "a2"}
-	_, err := o.db.Rules.Decide(t.Context(), 1, []rule.Pair{pair}, o.now, func([]rule.PairState) (rule.Decision, error) {
+	_, err := o.db.Rules.SaveDecision(t.Context(), 1, []rule.Pair{pair}, o.now, func([]rule.PairState) (rule.Decision, error) {
 		return rule.Decision{States: []rule.PairState{{Pair: pair, AlarmID: "x1", RaisedAt: o.now}}, Raised: []rule.Alarm{{ID: "x1", RuleID: "warm", DeviceID: "a2", State: rule.Raised, RaisedAt: o.now}}}, nil
 	})
 	relaytest.NoError(t, err)

@@ -45,14 +45,14 @@ type testProcessor struct {
 func (t *testProcessor) Parse(*intake.Item) (struct{}, []uint64, error) { return struct{}{}, nil, nil }
 
 // Describe returns the body of a message, which begins with "from ".
-func (t *testProcessor) Describe(item intake.Parsed[struct{}]) string {
+func (t *testProcessor) Describe(item intake.ParsedItem[struct{}]) string {
 	if text := string(item.Entry.Body); strings.HasPrefix(text, "from ") {
 		return text
 	}
 	return ""
 }
 
-func (t *testProcessor) Process(_ context.Context, items []intake.Parsed[struct{}]) ([]event.Status, error) {
+func (t *testProcessor) Process(_ context.Context, items []intake.ParsedItem[struct{}]) ([]event.Status, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var statuses []event.Status

@@ -35,10 +35,10 @@ type alarmJSON struct {
 }
 
 // alarmsOf returns alarms for an answer.
-func (s *Surface) alarmsOf(ctx context.Context, found []rule.Owned[rule.Alarm]) ([]alarmJSON, error) {
+func (s *Surface) alarmsOf(ctx context.Context, found []rule.AccountRecord[rule.Alarm]) ([]alarmJSON, error) {
 	ids := make(map[relay.AccountID][]string)
 	for _, a := range found {
-		ids[a.Account] = append(ids[a.Account], a.Of.DeviceID)
+		ids[a.Account] = append(ids[a.Account], a.Record.DeviceID)
 	}
 	devices := make(map[relay.AccountID]map[string]iot.Device, len(ids))
 	for acct, deviceIDs := range ids {
@@ -50,10 +50,10 @@ func (s *Surface) alarmsOf(ctx context.Context, found []rule.Owned[rule.Alarm]) 
 	}
 	views := make([]alarmJSON, len(found))
 	for i, a := range found {
-		d := devices[a.Account][a.Of.DeviceID]
+		d := devices[a.Account][a.Record.DeviceID]
 		views[i] = alarmJSON{
-			ID: a.Of.ID, Account: a.Account, RuleID: a.Of.RuleID, DeviceID: a.Of.DeviceID, DeviceName: cmp.Or(d.Name, d.Identifier),
-			AlarmText: rule.AlarmTextOf(a.Of, time.RFC3339Nano),
+			ID: a.Record.ID, Account: a.Account, RuleID: a.Record.RuleID, DeviceID: a.Record.DeviceID, DeviceName: cmp.Or(d.Name, d.Identifier),
+			AlarmText: rule.AlarmTextOf(a.Record, time.RFC3339Nano),
 		}
 	}
 	return views, nil
@@ -75,11 +75,11 @@ func (s *Surface) listRules(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	found, nextCursor := trimPage(found, limit, func(r rule.Owned[rule.Rule]) string {
-		return formatCursor("%d %d %s", r.Account, r.Of.CreatedAt.UnixNano(), r.Of.ID)
+	found, nextCursor := trimPage(found, limit, func(r rule.AccountRecord[rule.Rule]) string {
+		return formatCursor("%d %d %s", r.Account, r.Record.CreatedAt.UnixNano(), r.Record.ID)
 	})
-	views := httpd.Each(found, func(findOwned rule.Owned[rule.Rule]) ruleJSON {
-		r := findOwned.Of
+	views := httpd.Each(found, func(findOwned rule.AccountRecord[rule.Rule]) ruleJSON {
+		r := findOwned.Record
 		return ruleJSON{
 			rule.DocumentOf(r), findOwned.Account, rule.FailuresTextOf(r.Failures, time.RFC3339Nano), formatTime(r.CreatedAt), formatTime(r.UpdatedAt), r.Undecryptable,
 		}

@@ -17,7 +17,7 @@ func TestRulesAndAlarmsAreListed(t *testing.T) {
 		{"id":"wet","name":"Wet","enabled":false,"on":"silent","silent_for":"2h","actions":[{"action":"email","parameters":["ops@example.com"]}]}]},{"name":"globex"}]}`, "")
 	alarm := rule.Alarm{ID: "a1", RuleID: "warm", DeviceID: "d1", State: rule.Raised, RaisedAt: o.now.Add(-time.Hour), Readings: map[string]rule.Value{"t": {Value: 31, Units: "°C"}}}
 	pair := rule.Pair{RuleID: "warm", DeviceID: "d1"}
-	_, err := o.db.Rules.Decide(t.Context(), 1, []rule.Pair{pair}, o.now, func([]rule.PairState) (rule.Decision, error) {
+	_, err := o.db.Rules.SaveDecision(t.Context(), 1, []rule.Pair{pair}, o.now, func([]rule.PairState) (rule.Decision, error) {
 		return rule.Decision{States: []rule.PairState{{Pair: pair, AlarmID: "a1", RaisedAt: alarm.RaisedAt}}, Raised: []rule.Alarm{alarm}}, nil
 	})
 	relaytest.NoError(t, err)

@@ -63,7 +63,7 @@ func hashKey(seed maphash.Seed, format string, values ...any) uint64 {
 }
 
 // Process passes the messages of all posts to the receiver in one batch.
-func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[post]) ([]event.Status, error) {
+func (p *Processor) Process(ctx context.Context, posts []intake.ParsedItem[post]) ([]event.Status, error) {
 	msgs := make([]inbound.Message, 0, len(posts)) // most posts have one message
 	origins := make([]int, 0, len(posts))          // the post of each message
 	statuses := make([]event.Status, len(posts))   // without an id for posts that need none
@@ -107,7 +107,7 @@ func (p *Processor) Messages(item *intake.Item) (found []inbound.Message, notice
 
 // Describe returns the numbers of the messages of a post, and the numbers of parts. It omits texts,
 // because lists show descriptions to users who may not read messages.
-func (p *Processor) Describe(item intake.Parsed[post]) string {
+func (p *Processor) Describe(item intake.ParsedItem[post]) string {
 	if notice, ok := errors.AsType[notMessage](item.Content.err); ok {
 		return string(notice)
 	}
@@ -128,7 +128,7 @@ func (p *Processor) Describe(item intake.Parsed[post]) string {
 }
 
 // Subjects returns the recipients of the messages of a post.
-func (p *Processor) Subjects(item intake.Parsed[post]) []string {
+func (p *Processor) Subjects(item intake.ParsedItem[post]) []string {
 	var numbers []string
 	for i := range item.Content.messages {
 		numbers = append(numbers, item.Content.messages[i].To)

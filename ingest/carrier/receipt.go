@@ -54,7 +54,7 @@ func (r *ReceiptProcessor) Parse(item *intake.Item) (receipt parsedReceipt, keys
 }
 
 // Process passes all receipts to the handler in one batch.
-func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.Parsed[parsedReceipt]) ([]event.Status, error) {
+func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.ParsedItem[parsedReceipt]) ([]event.Status, error) {
 	statuses := make([]event.Status, len(items)) // without an id for receipts that need none
 	receipts := make([]message.Receipt, len(items))
 	for i, item := range items {
@@ -81,7 +81,7 @@ func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.Parsed[pa
 }
 
 // Describe returns the state of a receipt and the ids of its message.
-func (r *ReceiptProcessor) Describe(item intake.Parsed[parsedReceipt]) string {
+func (r *ReceiptProcessor) Describe(item intake.ParsedItem[parsedReceipt]) string {
 	description := fmt.Sprintf("%s: %s", item.Content.State, messageOf(&item.Content.Receipt))
 	if _, bind := carrierAndBind(&item.Entry); item.Entry.Source == SMPP && bind != "" {
 		description += " over bind " + bind

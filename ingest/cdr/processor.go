@@ -61,10 +61,10 @@ func (p *Processor) Parse(item *intake.Item) (content *post, keys []uint64, err 
 }
 
 // Describe returns an empty text: the records of a post are not described.
-func (p *Processor) Describe(intake.Parsed[*post]) string { return "" }
+func (p *Processor) Describe(intake.ParsedItem[*post]) string { return "" }
 
 // Process saves the records of posts. Records that an earlier attempt has saved are not saved again.
-func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[*post]) ([]event.Status, error) {
+func (p *Processor) Process(ctx context.Context, posts []intake.ParsedItem[*post]) ([]event.Status, error) {
 	unknown := make([][]error, len(posts)) // records of unknown SIMs, by post
 	var calls []sip.Record
 	var uses []usage.Record

@@ -28,17 +28,17 @@ const (
 
 // batch is a sequence of records that are processed together.
 type batch struct {
-	lastSeq uint64
-	size    int
-	memory  int64  // acquired from Intake.memory
-	arrived uint64 // entries accepted since the previous batch was read
-	ended   chan struct{}
-	took    time.Duration       // valid once ended is closed
-	err     error               // valid once ended is closed; nil when every effect is durable
-	earlier []*batch            // the batches that had not ended when this one was read
-	noted   chan struct{}       // closed once takeLarge has recorded the accounts of the entries
-	keyed   chan struct{}       // closed once keys is set
-	keys    map[uint64]struct{} // valid once keyed is closed
+	lastSeq       uint64
+	size          int
+	memory        int64  // acquired from Intake.memory
+	arrived       uint64 // entries accepted since the previous batch was read
+	ended         chan struct{}
+	duration      time.Duration       // valid once ended is closed
+	err           error               // valid once ended is closed; nil when every effect is durable
+	earlier       []*batch            // the batches that had not ended when this one was read
+	accountsAdded chan struct{}       // closed once deferLarge has recorded the accounts of the entries
+	keysReady     chan struct{}       // closed once keys is set
+	keys          map[uint64]struct{} // valid once keysReady is closed
 }
 
 // Run processes the journal until ctx is done. Several batches are processed
@@ -48,7 +48,7 @@ func (i *Intake) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	i.consumer.Rewind()
-	i.reread.Store(i.log.Stats().Last)
+	i.lastSeqAtStart.Store(i.log.Stats().Last)
 	// At most Workers batches run: commit holds one until it has ended.
 	started := make(chan *batch, i.options.Workers-1)
 	ended := make(chan error, 1)
@@ -94,7 +94,7 @@ func (i *Intake) dispatch(ctx context.Context, started chan<- *batch) error {
 		now := i.accepted.Load()
 		newest = &batch{
 			lastSeq: records[size-1].Seq, size: size, arrived: now - accepted, memory: memory,
-			noted: make(chan struct{}), keyed: make(chan struct{}), ended: make(chan struct{}),
+			accountsAdded: make(chan struct{}), keysReady: make(chan struct{}), ended: make(chan struct{}),
 		}
 		accepted = now
 		started <- newest // blocks while all workers are busy
@@ -111,12 +111,12 @@ func (i *Intake) work(ctx context.Context, b *batch, records []journal.Record) {
 	defer i.memory.Release(b.memory)
 	start := time.Now()
 	items, unsaved := i.items(ctx, records)
-	// takeLarge compares each entry with earlier entries, including those of earlier batches.
+	// deferLarge compares each entry with earlier entries, including those of earlier batches.
 	for _, e := range b.earlier {
-		relay.Wait(ctx, e.noted)
+		relay.Wait(ctx, e.accountsAdded)
 	}
-	items, deferred, statuses := i.takeLarge(items)
-	close(b.noted)
+	items, deferred, statuses := i.deferLarge(items)
+	close(b.accountsAdded)
 	if len(deferred) > 0 {
 		unsaved = errors.Join(unsaved, i.complete(ctx, deferred, statuses))
 	}
@@ -133,19 +133,19 @@ func (i *Intake) work(ctx context.Context, b *batch, records []journal.Record) {
 	for _, k := range keys {
 		b.keys[k] = struct{}{}
 	}
-	close(b.keyed)
+	close(b.keysReady)
 	if len(invalid) > 0 {
 		unsaved = errors.Join(unsaved, i.complete(ctx, invalid, statuses))
 	}
 	// Wait for the earlier batches that have one of the keys.
 	for _, e := range b.earlier {
 		shared := func(k uint64) bool { _, ok := e.keys[k]; return ok }
-		if relay.Wait(ctx, e.keyed) && slices.ContainsFunc(keys, shared) {
+		if relay.Wait(ctx, e.keysReady) && slices.ContainsFunc(keys, shared) {
 			relay.Wait(ctx, e.ended)
 		}
 	}
 	b.err = errors.Join(unsaved, i.processAll(ctx, b.earlier, items))
-	b.took = time.Since(start)
+	b.duration = time.Since(start)
 	b.earlier = nil // otherwise each batch would keep all earlier ones in memory
 	close(b.ended)
 }
@@ -164,7 +164,7 @@ func (i *Intake) throttle(ctx context.Context, newest *batch) bool {
 	}
 	select {
 	case <-newest.ended:
-		return relay.Sleep(ctx, max(newest.took, i.options.Linger))
+		return relay.Sleep(ctx, max(newest.duration, i.options.Linger))
 	case <-ctx.Done():
 		return false
 	}
@@ -212,44 +212,44 @@ func (i *Intake) items(ctx context.Context, records []journal.Record) (items []I
 }
 
 // An entry of more than largeWeight is deferred if another account has sent an entry in the
-// last neighbourTime, because the entries of the other account would wait for the large one.
+// last contentionTime, because the entries of the other account would wait for the large one.
 // Accounts take turns when deferred entries are processed.
 const (
-	largeWeight   = 1 << 20
-	neighbourTime = 10 * time.Second
-	largeReason   = "waits for its turn: the post is large, and other accounts send too"
+	largeWeight    = 1 << 20
+	contentionTime = 10 * time.Second
+	largeReason    = "waits for its turn: the post is large, and other accounts send too"
 )
 
-// neighbours records the last entry of each of the two accounts that sent most recently.
-type neighbours struct {
+// recentSenders records the last entry of each of the two accounts that sent most recently.
+type recentSenders struct {
 	mu     sync.Mutex
-	recent [2]sighting // newest first
+	recent [2]senderEntry // newest first
 }
 
-// sighting is the time at which the last entry of an account was received.
-type sighting struct {
+// senderEntry is the time at which the last entry of an account was received.
+type senderEntry struct {
 	account relay.AccountID
 	t       time.Time
 }
 
-// note records an entry of an account, and reports whether another account has sent an entry
-// in the last neighbourTime.
-func (n *neighbours) note(acct relay.AccountID, receivedAt time.Time) (crowded bool) {
+// add records an entry of an account, and reports whether another account has sent an entry
+// in the last contentionTime.
+func (n *recentSenders) add(acct relay.AccountID, receivedAt time.Time) (crowded bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.recent[0].account != acct {
 		n.recent[1] = n.recent[0]
 	}
-	n.recent[0] = sighting{acct, receivedAt}
-	return receivedAt.Sub(n.recent[1].t).Abs() < neighbourTime // the clock may have been set back
+	n.recent[0] = senderEntry{acct, receivedAt}
+	return receivedAt.Sub(n.recent[1].t).Abs() < contentionTime // the clock may have been set back
 }
 
-// takeLarge splits items into small entries, and large entries to defer with their statuses.
-func (i *Intake) takeLarge(items []Item) (small, deferred []Item, statuses []event.Status) {
+// deferLarge splits items into small entries, and large entries to defer with their statuses.
+func (i *Intake) deferLarge(items []Item) (small, deferred []Item, statuses []event.Status) {
 	small = items[:0]
 	for n := range items {
 		item := items[n]
-		crowded := i.neighbours.note(item.Entry.Account, item.Entry.ReceivedAt)
+		crowded := i.recentSenders.add(item.Entry.Account, item.Entry.ReceivedAt)
 		if crowded && weight(item.Entry.Body) > largeWeight {
 			deferred, statuses = append(deferred, item), append(statuses, item.Status(event.Pending, largeReason))
 			continue

@@ -37,7 +37,7 @@ func (i *Intake) processDeferred(ctx context.Context) {
 			backoff = minBackoff
 		}
 		if turnAccount == noAccount && lastAccount == noAccount { // there are no deferred entries
-			i.caughtUp.Store(&deferred)
+			i.deferredWhenDrained.Store(&deferred)
 			relay.Wait(ctx, i.deferredReady)
 		}
 		lastAccount = turnAccount
@@ -75,7 +75,7 @@ func (i *Intake) deferredTurn(ctx context.Context, lastAccount relay.AccountID) 
 			ended = append(ended, quarantine(item, err))
 			continue
 		}
-		item.NoDefer = true
+		item.ProcessNow = true
 		items = append(items, item)
 	}
 	if err := i.statuses.Set(ctx, i.kind, ended); err != nil {

@@ -25,7 +25,7 @@ func (r *rig) acceptFor(acct relay.AccountID, n int) {
 // deferEntriesOf makes the processor defer the entries of an account that may be deferred.
 func (r *rig) deferEntriesOf(acct relay.AccountID) {
 	r.p.setHooks(nil, func(item Item) (*event.Status, error) {
-		if item.Entry.Account != acct || item.NoDefer {
+		if item.Entry.Account != acct || item.ProcessNow {
 			return nil, nil
 		}
 		return &event.Status{ID: item.ID, Seq: item.Seq, State: event.Pending, Reason: "waits", Account: acct}, nil
@@ -60,7 +60,7 @@ func TestDeferredEntriesDoNotDelayOtherEntries(t *testing.T) {
 		if item.Entry.Account != 7 {
 			return nil, nil
 		}
-		if item.NoDefer {
+		if item.ProcessNow {
 			<-release
 			return nil, nil
 		}
@@ -149,30 +149,30 @@ func TestEntriesAfterACompletePositionAreProcessedAgain(t *testing.T) {
 		if item.Entry.Account != 7 {
 			return nil, nil
 		}
-		if item.NoDefer {
+		if item.ProcessNow {
 			<-release
 			return nil, nil
 		}
 		return &event.Status{ID: item.ID, Seq: item.Seq, State: event.Pending, Account: 7}, nil
 	})
-	if _, ok := r.Complete(); ok {
+	if _, ok := r.DurableSeq(); ok {
 		t.Error("complete before the statuses are read")
 	}
 	stop := r.run()
-	r.await("no entry is deferred", func() bool { _, ok := r.Complete(); return ok })
+	r.await("no entry is deferred", func() bool { _, ok := r.DurableSeq(); return ok })
 	r.acceptFor(3, 2)
 	r.waitProcessed()
-	seq, ok := r.Complete()
+	seq, ok := r.DurableSeq()
 	relaytest.Equal(t, "the complete position", seq, 2)
 	relaytest.Equal(t, "complete", ok, true)
 	r.acceptFor(7, 1)
 	r.acceptFor(3, 1)
 	r.waitProcessed()
-	if seq, ok := r.Complete(); ok {
+	if seq, ok := r.DurableSeq(); ok {
 		t.Errorf("complete up to %d while an entry is deferred", seq)
 	}
 	close(release)
-	r.await("the deferred entry is processed", func() bool { seq, ok := r.Complete(); return ok && seq == 4 })
+	r.await("the deferred entry is processed", func() bool { seq, ok := r.DurableSeq(); return ok && seq == 4 })
 	stop()
 
 	count, firstSeq, err := r.Revert(2)

@@ -72,9 +72,9 @@ func (p *script) Parse(item *Item) (content string, keys []uint64, err error) {
 	return "parsed", keys, nil
 }
 
-func (p *script) Describe(Parsed[string]) string { return "" }
+func (p *script) Describe(ParsedItem[string]) string { return "" }
 
-func (p *script) Process(ctx context.Context, parsed []Parsed[string]) ([]event.Status, error) {
+func (p *script) Process(ctx context.Context, parsed []ParsedItem[string]) ([]event.Status, error) {
 	items := make([]Item, len(parsed))
 	for n, item := range parsed {
 		if items[n] = *item.Item; item.Content != "parsed" {

@@ -25,10 +25,10 @@ type Item struct {
 	ID    string // "<node>-<first letter of the kind><sequence>"
 	Seq   uint64
 	Entry Entry
-	// NoDefer means that the entry must not be deferred: no other entries wait for it.
-	NoDefer bool
-	// NoRules means that rules do not evaluate the entry, because it is replayed.
-	NoRules bool
+	// ProcessNow means that the entry must not be deferred: no other entries wait for it.
+	ProcessNow bool
+	// SkipRules means that rules do not evaluate the entry, because it is replayed.
+	SkipRules bool
 	// WaitForEarlier waits until all batches that were read before the entry's batch have
 	// ended, for effects that depend on the order; nil if there are none.
 	WaitForEarlier func(ctx context.Context) error
@@ -44,8 +44,8 @@ func (i *Item) Status(s event.State, reason string) event.Status {
 	return event.Status{ID: i.ID, Seq: i.Seq, State: s, Reason: reason, Account: i.Entry.Account, Source: i.Entry.Source}
 }
 
-// Parsed is an item with its content.
-type Parsed[T any] struct {
+// ParsedItem is an item with its content.
+type ParsedItem[T any] struct {
 	*Item
 	Content T
 }
@@ -64,25 +64,25 @@ type Processor[T any] interface {
 	// quarantined, unrouted or pending, or done with an outcome or notes. An entry
 	// without a status is done. A Provisional status may be caused by an earlier entry that
 	// is still being processed; its entry is then processed again. An event.Pending status
-	// defers its entry: the entry is processed again with NoDefer, alternating with entries
+	// defers its entry: the entry is processed again with ProcessNow, alternating with entries
 	// of other accounts. An error of relay.KindUnavailable means that a back end is down:
 	// the batch is retried until it succeeds. After any other error the batch is
 	// bisected, and the entries that fail are quarantined.
-	Process(ctx context.Context, items []Parsed[T]) ([]event.Status, error)
+	Process(ctx context.Context, items []ParsedItem[T]) ([]event.Status, error)
 
 	// Describe describes an entry in one line; the description may be empty.
-	Describe(item Parsed[T]) string
+	Describe(item ParsedItem[T]) string
 }
 
 // Subjecter is a Processor that returns the subjects of an entry; see event.Filter.Match.
 // Entries of other processors have no subjects.
 type Subjecter[T any] interface {
-	Subjects(item Parsed[T]) []string
+	Subjects(item ParsedItem[T]) []string
 }
 
-// erasedProcessor is a Processor[T] without its type parameter, so that Intake needs none.
+// untypedProcessor is a Processor[T] without its type parameter, so that Intake needs none.
 // parse sets Item.content; the other functions read it.
-type erasedProcessor struct {
+type untypedProcessor struct {
 	parse    func(item *Item) (keys []uint64, err error)
 	process  func(ctx context.Context, items []Item) ([]event.Status, error)
 	describe func(item *Item) string
@@ -103,9 +103,9 @@ type Options struct {
 	// MaxAttempts is the number of attempts after which an entry that fails by itself is
 	// quarantined; 0 means 3.
 	MaxAttempts int
-	// Completed, if not nil, is called for every entry that was processed, quarantined or
+	// OnCompleted, if not nil, is called for every entry that was processed, quarantined or
 	// deferred, with the time since it was accepted.
-	Completed func(took time.Duration)
+	OnCompleted func(took time.Duration)
 	// Tracer begins the spans of entries; nil begins none.
 	Tracer *tracing.Tracer
 	Logger *slog.Logger
@@ -114,26 +114,26 @@ type Options struct {
 
 // Intake accepts and processes one kind of traffic.
 type Intake struct {
-	kind        event.Kind
-	node        string
-	log         *journal.Log
-	consumer    *journal.Consumer
-	statuses    *event.Statuses
-	processor   erasedProcessor
-	options     Options
-	logger      *slog.Logger
-	buffers     sync.Pool
-	outage      atomic.Pointer[error]  // the error that blocks processing; nil if there is none
-	refusal     atomic.Pointer[string] // the reason for refusing entries; nil if they are accepted
-	accepted    atomic.Uint64
-	processed   atomic.Uint64
-	quarantined atomic.Uint64
-	deferred    atomic.Uint64
-	caughtUp    atomic.Pointer[uint64] // the value of deferred when no deferred entries were last left; nil if never
-	memory      *semaphore.Weighted    // the weight of the batches that Run processes
-	large       *semaphore.Weighted    // the size of the large entries that are being written
-	neighbours  neighbours
-	reread      atomic.Uint64 // the sequence of the last entry that may have been processed before the start
+	kind                event.Kind
+	node                string
+	log                 *journal.Log
+	consumer            *journal.Consumer
+	statuses            *event.Statuses
+	processor           untypedProcessor
+	options             Options
+	logger              *slog.Logger
+	buffers             sync.Pool
+	outage              atomic.Pointer[error]  // the error that blocks processing; nil if there is none
+	refusal             atomic.Pointer[string] // the reason for refusing entries; nil if they are accepted
+	accepted            atomic.Uint64
+	processed           atomic.Uint64
+	quarantined         atomic.Uint64
+	deferred            atomic.Uint64
+	deferredWhenDrained atomic.Pointer[uint64] // the value of deferred when no deferred entries were last left; nil if never
+	memory              *semaphore.Weighted    // the weight of the batches that Run processes
+	large               *semaphore.Weighted    // the size of the large entries that are being written
+	recentSenders       recentSenders
+	lastSeqAtStart      atomic.Uint64 // the sequence of the last entry that may have been processed before the start
 	// deferredReady receives a signal when entries were deferred.
 	deferredReady chan struct{}
 }
@@ -152,24 +152,24 @@ func New[T any](kind event.Kind, node string, log *journal.Log, statuses *event.
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	erased := erasedProcessor{
+	erased := untypedProcessor{
 		parse: func(item *Item) ([]uint64, error) {
 			content, keys, err := p.Parse(item)
 			item.content = content
 			return keys, err
 		},
 		process: func(ctx context.Context, items []Item) ([]event.Status, error) {
-			parsed := make([]Parsed[T], len(items))
+			parsed := make([]ParsedItem[T], len(items))
 			for n := range items {
-				parsed[n] = Parsed[T]{&items[n], items[n].content.(T)}
+				parsed[n] = ParsedItem[T]{&items[n], items[n].content.(T)}
 			}
 			return p.Process(ctx, parsed)
 		},
-		describe: func(item *Item) string { return p.Describe(Parsed[T]{item, item.content.(T)}) },
+		describe: func(item *Item) string { return p.Describe(ParsedItem[T]{item, item.content.(T)}) },
 		subjects: func(*Item) []string { return nil },
 	}
 	if s, ok := p.(Subjecter[T]); ok {
-		erased.subjects = func(item *Item) []string { return s.Subjects(Parsed[T]{item, item.content.(T)}) }
+		erased.subjects = func(item *Item) []string { return s.Subjects(ParsedItem[T]{item, item.content.(T)}) }
 	}
 	return &Intake{
 		kind: kind, node: node, log: log, consumer: consumer, statuses: statuses, processor: erased, options: o,
@@ -211,8 +211,8 @@ func (i *Intake) Accept(ctx context.Context, e *Entry) (string, error) {
 	return s.Wait(ctx)
 }
 
-// Staged is an entry with a sequence in the journal that is not on disk yet.
-type Staged struct {
+// StagedEntry is an entry with a sequence in the journal that is not on disk yet.
+type StagedEntry struct {
 	intake  *Intake
 	pending journal.Pending
 	span    *tracing.Active
@@ -225,9 +225,9 @@ func (i *Intake) Refuse(reason string) { i.refusal.Store(&reason) }
 // Stage is the first half of Accept, for callers that accept many entries
 // concurrently in a fixed order: entries are ordered by call. Stage does not
 // retain e.
-func (i *Intake) Stage(ctx context.Context, e *Entry) (Staged, error) {
+func (i *Intake) Stage(ctx context.Context, e *Entry) (StagedEntry, error) {
 	if reason := i.refusal.Load(); reason != nil {
-		return Staged{}, relay.Errorf(relay.KindUnavailable, "intake %s: %s", i.kind, *reason)
+		return StagedEntry{}, relay.Errorf(relay.KindUnavailable, "intake %s: %s", i.kind, *reason)
 	}
 	var span *tracing.Active // child of the request's span; nil if the request has none
 	if i.options.Tracer != nil {
@@ -240,13 +240,13 @@ func (i *Intake) Stage(ctx context.Context, e *Entry) (Staged, error) {
 	p, err := i.log.Stage(ctx, *buf)
 	if err != nil {
 		span.End(i.options.Now(), err.Error())
-		return Staged{}, fmt.Errorf("intake %s: %w", i.kind, err)
+		return StagedEntry{}, fmt.Errorf("intake %s: %w", i.kind, err)
 	}
-	return Staged{i, p, span}, nil
+	return StagedEntry{i, p, span}, nil
 }
 
 // Wait is the second half of Accept: when Wait returns an id, the entry is on disk.
-func (s Staged) Wait(ctx context.Context) (string, error) {
+func (s StagedEntry) Wait(ctx context.Context) (string, error) {
 	seq, err := s.pending.Wait(ctx)
 	if err != nil {
 		s.span.End(s.intake.options.Now(), err.Error())
@@ -307,11 +307,11 @@ func (i *Intake) Status() Status {
 // Committed returns the sequence up to which all entries are processed.
 func (i *Intake) Committed() uint64 { return i.consumer.Committed() }
 
-// Complete returns the sequence up to which the effects of all entries, including deferred
+// DurableSeq returns the sequence up to which the effects of all entries, including deferred
 // ones, are durable in every back end. ok is false while deferred entries may remain.
-func (i *Intake) Complete() (seq uint64, ok bool) {
+func (i *Intake) DurableSeq() (seq uint64, ok bool) {
 	seq = i.consumer.Committed() // first: an entry is deferred before the checkpoint passes it
-	deferred := i.caughtUp.Load()
+	deferred := i.deferredWhenDrained.Load()
 	return seq, deferred != nil && *deferred == i.deferred.Load()
 }
 

@@ -93,7 +93,7 @@ func (i *Intake) recovered(call func() error) (err error) {
 // journal at the start may have been processed earlier without a checkpoint: complete clears
 // the statuses from that time unless there are new ones.
 func (i *Intake) complete(ctx context.Context, items []Item, statuses []event.Status) error {
-	reread := i.reread.Load()
+	reread := i.lastSeqAtStart.Load()
 	if n := sort.Search(len(items), func(n int) bool { return items[n].Seq > reread }); n > 0 {
 		statuses = withDone(items[:n], statuses)
 	}
@@ -103,10 +103,10 @@ func (i *Intake) complete(ctx context.Context, items []Item, statuses []event.St
 	i.processed.Add(uint64(len(items)))
 	i.outage.Store(nil)
 	i.endSpans(items, statuses)
-	if i.options.Completed != nil {
+	if i.options.OnCompleted != nil {
 		now := i.options.Now()
 		for n := range items {
-			i.options.Completed(now.Sub(items[n].Entry.ReceivedAt))
+			i.options.OnCompleted(now.Sub(items[n].Entry.ReceivedAt))
 		}
 	}
 	return nil

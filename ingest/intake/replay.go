@@ -153,7 +153,7 @@ func (i *Intake) reprocessSeqs(ctx context.Context, seqs []uint64, rules bool) e
 			continue // the event stays quarantined
 		}
 		// Rules have not evaluated a deferred entry yet.
-		item.NoDefer, item.NoRules = true, !rules && statuses[seq].State != event.Pending
+		item.ProcessNow, item.SkipRules = true, !rules && statuses[seq].State != event.Pending
 		items = append(items, item)
 	}
 	return i.reprocess(ctx, items)

@@ -14,7 +14,7 @@ const maxDescribed = 5
 
 // Describe describes a post: the kind, device and content of each frame. Only
 // uplinks become readings; the content of other events is visible only here.
-func (p *Processor) Describe(item intake.Parsed[*parsedPost]) string {
+func (p *Processor) Describe(item intake.ParsedItem[*parsedPost]) string {
 	frames := item.Content.frames
 	if len(frames) == 0 && item.Content.err == nil {
 		return "no frames" // a sender's test, a command of no interest
@@ -31,7 +31,7 @@ func (p *Processor) Describe(item intake.Parsed[*parsedPost]) string {
 }
 
 // Subjects returns the identifiers of the devices of all frames.
-func (p *Processor) Subjects(item intake.Parsed[*parsedPost]) []string {
+func (p *Processor) Subjects(item intake.ParsedItem[*parsedPost]) []string {
 	var identifiers []string
 	for i := range item.Content.frames {
 		identifiers = append(identifiers, item.Content.frames[i].Identifier)

@@ -34,9 +34,9 @@ func (i *Inspector) NewPreview() *Preview { return &Preview{i.iot.NewPreview()} 
 
 // Posts returns the expected results of processing posts.
 func (p *Preview) Posts(ctx context.Context, items []intake.Item) ([]replay.PreviewedPost, error) {
-	posts := make([]intake.Parsed[*parsedPost], len(items))
+	posts := make([]intake.ParsedItem[*parsedPost], len(items))
 	for i := range items {
-		posts[i] = intake.Parsed[*parsedPost]{Item: &items[i], Content: readPost(&items[i].Entry, "")} // like a replay
+		posts[i] = intake.ParsedItem[*parsedPost]{Item: &items[i], Content: readPost(&items[i].Entry, "")} // like a replay
 	}
 	arrivals, origins, results := arrivalsOf(posts)
 	previews, err := p.frames.Frames(ctx, arrivals)

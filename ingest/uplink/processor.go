@@ -67,7 +67,7 @@ func readPost(e *intake.Entry, sender netserver.Sender) *parsedPost {
 // same frame are processed in order. Process quarantines posts with an invalid part.
 func (p *Processor) Parse(item *intake.Item) (content *parsedPost, keys []uint64, err error) {
 	sender := netserver.Sender(item.Entry.Source)
-	if item.NoDefer {
+	if item.ProcessNow {
 		sender = "" // the entry is processed again, and this version may detect another sender
 	}
 	content = readPost(&item.Entry, sender)
@@ -87,7 +87,7 @@ func (p *Processor) Parse(item *intake.Item) (content *parsedPost, keys []uint64
 }
 
 // Process ingests the frames of the posts in one batch.
-func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[*parsedPost]) ([]event.Status, error) {
+func (p *Processor) Process(ctx context.Context, posts []intake.ParsedItem[*parsedPost]) ([]event.Status, error) {
 	arrivals, origins, results := arrivalsOf(posts)
 	outcomes, err := p.iot.Ingest(ctx, arrivals)
 	if err != nil {
@@ -119,7 +119,7 @@ func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[*parsedPo
 
 // arrivalsOf returns the frames of posts, the index of each frame's post, and a result for
 // each post.
-func arrivalsOf(posts []intake.Parsed[*parsedPost]) (arrivals []iot.Arrival, origins []int, results []postResult) {
+func arrivalsOf(posts []intake.ParsedItem[*parsedPost]) (arrivals []iot.Arrival, origins []int, results []postResult) {
 	arrivals, origins = make([]iot.Arrival, 0, len(posts)), make([]int, 0, len(posts))
 	results = make([]postResult, len(posts))
 	for i, item := range posts {
@@ -129,7 +129,7 @@ func arrivalsOf(posts []intake.Parsed[*parsedPost]) (arrivals []iot.Arrival, ori
 		}
 		for n := range item.Content.frames {
 			a := arrival(item.Item, item.Content.frames[n], n, len(item.Content.frames))
-			a.DecoderID, a.NoDefer, a.NoRules = item.Content.decoderID, item.NoDefer, item.NoRules
+			a.DecoderID, a.DecodeNow, a.SkipRules = item.Content.decoderID, item.ProcessNow, item.SkipRules
 			a.WaitForEarlier = item.WaitForEarlier
 			arrivals, origins = append(arrivals, a), append(origins, i)
 		}
@@ -228,7 +228,7 @@ const deferredReason = "waits for its turn: the account's codecs exceed their sh
 
 // statuses returns the statuses of posts: pending if a frame is deferred, quarantined after an error,
 // and done with notes or with the events of which the post is a duplicate.
-func (p *Processor) statuses(posts []intake.Parsed[*parsedPost], results []postResult) []event.Status {
+func (p *Processor) statuses(posts []intake.ParsedItem[*parsedPost], results []postResult) []event.Status {
 	var statuses []event.Status
 	for i, r := range results {
 		item := posts[i]

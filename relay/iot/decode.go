@@ -51,7 +51,7 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 	// 2. Decode the frames in order, except frames that must wait for frames of other accounts.
 	t := &scheduler{spent: make(map[relay.AccountID]time.Duration, 1)}
 	for i, w := range ready {
-		if w.decoded == nil && !w.NoDefer {
+		if w.decoded == nil && !w.DecodeNow {
 			if _, overruns := w.device.decoder.program.stats(); overruns > 0 { // the codec would delay other frames
 				w.outcome.Deferred = true
 				continue
@@ -123,7 +123,7 @@ func (s *Service) decodeFrame(ctx context.Context, b *batch, t *scheduler, w *wo
 		if err != nil {
 			return fmt.Errorf("iot: decoder %s: %w", w.device.decoder.ID, err)
 		}
-		if !w.NoDefer {
+		if !w.DecodeNow {
 			t.spent[w.Account] += took
 			t.total += took
 		}

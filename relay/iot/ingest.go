@@ -30,11 +30,11 @@ type Arrival struct {
 	ReceivedAt time.Time
 	Frame      decoders.Frame
 	Trace      tracing.Parent // span of the frame's processing; may be empty
-	// NoDefer means that the frame is never deferred, however long its decoder takes, because it
+	// DecodeNow means that the frame is never deferred, however long its decoder takes, because it
 	// delays no frames of other accounts.
-	NoDefer bool
-	// NoRules means that rules do not evaluate the frame, because it is replayed.
-	NoRules bool
+	DecodeNow bool
+	// SkipRules means that rules do not evaluate the frame, because it is replayed.
+	SkipRules bool
 	// WaitForEarlier waits until earlier batches are processed, because rules evaluate the frames
 	// of a device in order. It is nil if no earlier batch is in progress.
 	WaitForEarlier func(ctx context.Context) error
@@ -50,7 +50,7 @@ type Outcome struct {
 	Provisional bool
 	// Deferred reports whether the frame was not decoded, because the decoding time of the batch
 	// was used up or the last call of its codec exceeded a limit. The frame must then be processed
-	// again with NoDefer.
+	// again with DecodeNow.
 	Deferred bool
 	// Notes lists the unused parts of an accepted frame: values and times that could not be read.
 	// It also has the codec's warnings and the reason why a frame has no readings.

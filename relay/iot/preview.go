@@ -43,7 +43,7 @@ func (s *Service) NewPreview() *Preview {
 func (p *Preview) Frames(ctx context.Context, arrivals []Arrival) ([]PreviewedFrame, error) {
 	b := newBatch(arrivals)
 	for _, w := range b.frames {
-		w.preview, w.NoDefer = true, true
+		w.preview, w.DecodeNow = true, true
 	}
 	for _, step := range [...]func(context.Context, *batch) error{
 		p.s.refresh, p.s.check, p.markDuplicates, p.identify, p.s.decode,

@@ -176,7 +176,7 @@ func (s *Service) runProgram(ctx context.Context, w *workItem, following []*work
 	group := []*workItem{w}
 	frames := []*decoders.Frame{w.decoderInput()}
 	for _, candidate := range following {
-		if candidate.device.decoder.program == program && candidate.NoDefer == w.NoDefer && candidate.decoded == nil {
+		if candidate.device.decoder.program == program && candidate.DecodeNow == w.DecodeNow && candidate.decoded == nil {
 			group, frames = append(group, candidate), append(frames, candidate.decoderInput())
 		}
 	}
@@ -252,7 +252,7 @@ func (s *scheduler) enqueue(w *workItem) bool {
 
 // budget returns the time after which frames of the account must wait. 0 means no limit.
 func (s *scheduler) budget(w *workItem) time.Duration {
-	if w.NoDefer {
+	if w.DecodeNow {
 		return 0
 	}
 	return max(time.Nanosecond, min(accountTime-s.spent[w.Account], batchTime-s.total))

@@ -52,7 +52,7 @@ func TestRulesEvaluateStoredFrames(t *testing.T) {
 		"an uplink":                           {func(*iot.Arrival) {}, true},
 		"a join":                              {func(a *iot.Arrival) { a.Frame.Kind, a.Frame.Object = decoders.Join, nil }, true},
 		"an uplink without values":            {func(a *iot.Arrival) { a.Frame.Object = nil }, true},
-		"a replay":                            {func(a *iot.Arrival) { a.NoRules = true }, false},
+		"a replay":                            {func(a *iot.Arrival) { a.SkipRules = true }, false},
 		"a refused frame":                     {func(a *iot.Arrival) { a.Frame.Encrypted = true }, false},
 		"a frame without a mapped key":        {func(a *iot.Arrival) { a.Frame.Object = values("other", 1.0) }, false},
 		"a simulated frame":                   {func(a *iot.Arrival) { a.Frame.Simulated = true }, false},

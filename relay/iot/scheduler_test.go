@@ -72,7 +72,7 @@ func TestACodecThatExceedsItsLimitFiveTimesIsSuspended(t *testing.T) {
 	ingestNext := func(decoderID string) iot.Outcome {
 		n++
 		a := g.uplink(1, decoderID, decoderID, fmt.Sprint("r", n))
-		a.NoDefer = true
+		a.DecodeNow = true
 		return g.ingest(a)[0]
 	}
 	var outcome iot.Outcome
@@ -149,7 +149,7 @@ func TestOverrunsOfConcurrentBatchesAreAdded(t *testing.T) {
 	var batch []iot.Arrival
 	for n := range 5 {
 		a := g.uplink(1, fmt.Sprint("probe", n), "100ms", fmt.Sprint("r", n))
-		a.NoDefer = true
+		a.DecodeNow = true
 		batch = append(batch, a)
 	}
 	g.ingest(batch...)
@@ -166,7 +166,7 @@ func TestACodecThatSometimesExceedsItsLimitIsNotSuspended(t *testing.T) {
 	g, calls := newTimedGateway(t)
 	for n := range 40 {
 		a := g.uplink(1, "probe", "100ms", fmt.Sprint("r", n))
-		a.NoDefer = true
+		a.DecodeNow = true
 		if n%5 == 4 {
 			a.Frame.Payload = quickPayload
 		}
@@ -254,7 +254,7 @@ func TestDecodingTimeIsSharedByAccountAndDevice(t *testing.T) {
 		arrivals := batch(g, "1 a 60ms 100")
 		run(g, arrivals)
 		for i := range arrivals {
-			arrivals[i].NoDefer = true
+			arrivals[i].DecodeNow = true
 		}
 		if _, deferred, refused := run(g, arrivals); len(deferred)+len(refused) != 0 {
 			t.Errorf("deferred %v, refused %v", deferred, refused)

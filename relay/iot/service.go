@@ -94,7 +94,7 @@ type Stored struct {
 }
 
 // evaluateRules evaluates the rules of each account for its stored frames, except duplicates and
-// frames with NoRules.
+// frames with SkipRules.
 func (s *Service) evaluateRules(ctx context.Context, b *batch) error {
 	if s.options.Evaluate == nil {
 		return nil
@@ -127,7 +127,7 @@ func (s *Service) evaluateRules(ctx context.Context, b *batch) error {
 
 func (w *workItem) seenByRules() bool {
 	f := &w.Frame
-	return !w.NoRules && w.open() && w.device != nil && !w.outcome.Deferred && !f.Simulated &&
+	return !w.SkipRules && w.open() && w.device != nil && !w.outcome.Deferred && !f.Simulated &&
 		(!f.Supplement || f.Kind == decoders.Uplink)
 }
 

@@ -129,7 +129,7 @@ func BenchmarkParked(b *testing.B) {
 		}
 		b.Run("list", func(b *testing.B) {
 			for b.Loop() {
-				if endpoints, err := s.Parked(b.Context()); err != nil || len(endpoints) != 5 {
+				if endpoints, err := s.ParkedEndpoints(b.Context()); err != nil || len(endpoints) != 5 {
 					b.Fatalf("got %d endpoints, error %v; want 5", len(endpoints), err)
 				}
 			}

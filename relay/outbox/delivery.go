@@ -76,8 +76,8 @@ type Delivery struct {
 	// may read.
 	Reason        string    `json:"reason,omitempty"`
 	NextAttemptAt time.Time `json:"next_attempt_at,omitzero"`
-	// Waits is the condition for which a delivery without a due time waits.
-	Waits Wait `json:"waits_for,omitempty"`
+	// WaitsFor is the condition for which a delivery without a due time waits.
+	WaitsFor Wait `json:"waits_for,omitempty"`
 	// ParkedUntil is the time at which the delivery is attempted even if its breaker is open;
 	// zero if no breaker has parked it since its creation or the last replay.
 	ParkedUntil time.Time `json:"held_until,omitzero"`

@@ -152,7 +152,7 @@ func orderedOnce(g *gateways) {
 	}
 	g.onBoth(n, func(s *Store, gateway, i int) error {
 		ds := []Delivery{toEndpoint("e", fmt.Sprintf("%d-%d", gateway, i), true)}
-		if _, err := s.Create(g.Context(), ds, timeAt(30)); err != nil || ds[0].Waits != "" {
+		if _, err := s.Create(g.Context(), ds, timeAt(30)); err != nil || ds[0].WaitsFor != "" {
 			return err
 		}
 		return attempt(s, ds[0].ID)

@@ -19,18 +19,18 @@ const listLabel = "deliveries: list"
 
 // Filter selects deliveries; zero fields select all.
 type Filter struct {
-	IDs     []string
-	State   State
-	Account relay.AccountID
-	Kind    Kind
-	Relay   string
-	Waits   Wait
-	Number  string // the whole originator or destination
-	Target  string // a part of the target, case-insensitive
-	Reason  string // a part of the reason, case-insensitive
-	From    time.Time
-	To      time.Time
-	Query   string // a part of id, message id, target, reason or text
+	IDs      []string
+	State    State
+	Account  relay.AccountID
+	Kind     Kind
+	Relay    string
+	WaitsFor Wait
+	Number   string // the whole originator or destination
+	Target   string // a part of the target, case-insensitive
+	Reason   string // a part of the reason, case-insensitive
+	From     time.Time
+	To       time.Time
+	Query    string // a part of id, message id, target, reason or text
 	// SearchUntil is the time after which List compares no more deliveries; zero for no limit.
 	SearchUntil time.Time
 	Limit       int
@@ -220,7 +220,7 @@ func (s *Store) candidates(ctx context.Context, f Filter, previous position, n i
 	if statement == "" {
 		return nil, nil
 	}
-	args := []any{previous.created, previous.ID, previous.Account, oldest(f), s.db.Now(), f.Kind, f.Relay, f.Number, f.Waits, n}
+	args := []any{previous.created, previous.ID, previous.Account, oldest(f), s.db.Now(), f.Kind, f.Relay, f.Number, f.WaitsFor, n}
 	if f.Account != 0 {
 		args = append(args, f.Account)
 	}
@@ -257,12 +257,12 @@ func scanOf(f Filter) string {
 	const newestFirst = `
 		ORDER BY created DESC, id DESC, account DESC
 		LIMIT $10`
-	if f.Account != 0 && f.State == "" && f.Waits == "" {
+	if f.Account != 0 && f.State == "" && f.WaitsFor == "" {
 		return fmt.Sprintf(scan, "account = $11") + newestFirst
 	}
 	var scans []string
 	for _, state := range States() {
-		if f.State != "" && f.State != state || f.Waits != "" && state.Ended() {
+		if f.State != "" && f.State != state || f.WaitsFor != "" && state.Ended() {
 			continue
 		}
 		scans = append(scans, fmt.Sprintf("SELECT * FROM (%s) AS %s", fmt.Sprintf(scan, inState(state, f.Account))+newestFirst, state))
@@ -320,7 +320,7 @@ func (f *Filter) selects(d *Delivery) bool {
 	switch {
 	case len(f.IDs) > 0 && !slices.Contains(f.IDs, d.ID),
 		f.State != "" && f.State != d.State,
-		f.Waits != "" && f.Waits != d.Waits,
+		f.WaitsFor != "" && f.WaitsFor != d.WaitsFor,
 		f.Account != 0 && f.Account != d.Account,
 		f.Kind != "" && f.Kind != d.Kind,
 		f.Relay != "" && f.Relay != d.Relay,

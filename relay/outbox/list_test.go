@@ -55,7 +55,7 @@ func TestListSelects(t *testing.T) {
 		{"an account and dead deliveries", Filter{Account: 2, State: Dead}, []string{"mail"}},
 		{"an account and delivered deliveries", Filter{Account: 2, State: Delivered}, []string{}},
 		{"a number", Filter{Number: "4179"}, []string{"receipt"}},
-		{"a wait in a state that has none", Filter{Waits: WaitsForTurn, State: Dead}, []string{}},
+		{"a wait in a state that has none", Filter{WaitsFor: WaitsForTurn, State: Dead}, []string{}},
 		{"unknown state", Filter{State: "x' OR 1 = 1 --"}, []string{}},
 		{"ids in any order, some of them unknown or repeated", Filter{IDs: []string{"first", "x", "mail", "first"}}, []string{"mail", "first"}},
 		{"ids and a state", Filter{IDs: []string{"first", "mail"}, State: Dead}, []string{"mail"}},

@@ -23,7 +23,7 @@ func TestOrderedEndpoints(t *testing.T) {
 			r.create(30, toEndpoint("e", "a", true))
 			r.deliverInOrder(1, "a")
 			r.create(30, toEndpoint("e", "b", true))
-			if d := r.get("b"); d.Waits != "" || !d.NextAttemptAt.Equal(timeAt(30)) {
+			if d := r.get("b"); d.WaitsFor != "" || !d.NextAttemptAt.Equal(timeAt(30)) {
 				r.Errorf("got %+v", d)
 			}
 		}},
@@ -73,8 +73,8 @@ func attemptedOneAtATime(r *rig) {
 	ds := []Delivery{first, second, third, otherEndpoint}
 	r.create(30, ds...)
 	for i, want := range []Wait{"", WaitsForTurn, WaitsForTurn, ""} {
-		if ds[i].Waits != want || r.get(ds[i].ID).Waits != want || ds[i].NextAttemptAt.IsZero() != (want != "") {
-			r.Errorf("%s waits for %q, want %q", ds[i].ID, ds[i].Waits, want)
+		if ds[i].WaitsFor != want || r.get(ds[i].ID).WaitsFor != want || ds[i].NextAttemptAt.IsZero() != (want != "") {
+			r.Errorf("%s waits for %q, want %q", ds[i].ID, ds[i].WaitsFor, want)
 		}
 	}
 	finish := func(sec float64, d Delivery, state State, want ...Ref) {
@@ -91,7 +91,7 @@ func attemptedOneAtATime(r *rig) {
 	if changed, err := r.Replay(r.Context(), refs("z"), timeAt(13), false); err != nil || len(changed) != 1 {
 		r.Fatalf("changed %v, error %v", changed, err)
 	}
-	relaytest.Equal(r, "the wait of the replayed delivery", r.get("z").Waits, WaitsForTurn)
+	relaytest.Equal(r, "the wait of the replayed delivery", r.get("z").WaitsFor, WaitsForTurn)
 	finish(20, second, Delivered, refs("x")...)
 	finish(21, third, Delivered, refs("z")...)
 	finish(22, first, Delivered)

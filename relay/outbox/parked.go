@@ -51,8 +51,8 @@ const selectParked = `
 		FROM parked
 		WHERE endpoint IS NOT NULL`
 
-// Parked returns the endpoints with deliveries that wait for breakers, in any order.
-func (s *Store) Parked(ctx context.Context) ([]ParkedEndpoint, error) {
+// ParkedEndpoints returns the endpoints with deliveries that wait for breakers, in any order.
+func (s *Store) ParkedEndpoints(ctx context.Context) ([]ParkedEndpoint, error) {
 	return db.List(ctx, s.db, parkedLabel, selectParked, func(e *ParkedEndpoint) []any {
 		return []any{&e.Account, &e.Endpoint, db.Time(&e.First)}
 	})
@@ -95,7 +95,7 @@ func (s *Store) Take(ctx context.Context, parked ParkedEndpoint, n int, cutoff, 
 			return nil, err
 		}
 		for i := range ds {
-			ds[i].NextAttemptAt, ds[i].Waits = until, ""
+			ds[i].NextAttemptAt, ds[i].WaitsFor = until, ""
 		}
 		return ds, tx.Run(ctx, label, update, until, keysOf(ds))
 	})

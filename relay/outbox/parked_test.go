@@ -19,7 +19,7 @@ func TestParkedDeliveries(t *testing.T) {
 			r.recordOutcomes(parkedOutcome(d, 100))
 			r.recordOutcomes(parkedOutcome(d, 200))
 			got := r.get(d.ID)
-			if got.Waits != WaitsForBreaker || !got.ParkedUntil.Equal(timeAt(100)) || !got.NextAttemptAt.IsZero() || got.Tries != 0 || len(got.Attempts) != 0 || got.Reason != "it fails" {
+			if got.WaitsFor != WaitsForBreaker || !got.ParkedUntil.Equal(timeAt(100)) || !got.NextAttemptAt.IsZero() || got.Tries != 0 || len(got.Attempts) != 0 || got.Reason != "it fails" {
 				r.Errorf("got %+v", got)
 			}
 			if ids := r.dueIDs(1e6, 9); len(ids) != 0 {
@@ -34,7 +34,7 @@ func TestParkedDeliveries(t *testing.T) {
 			d, e, f := inAccount(2, toEndpoint("g", "d", false)), inAccount(2, toEndpoint("h", "e", false)), inAccount(4, toEndpoint("a", "f", false))
 			r.create(30, a, b, c, d, e, f, toEndpoint("z", "not parked", false))
 			r.recordOutcomes(parkedOutcome(a, 100), parkedOutcome(b, 50), parkedOutcome(c, 70), parkedOutcome(d, 80), parkedOutcome(e, 90), parkedOutcome(f, 95))
-			endpoints, err := r.Parked(r.Context())
+			endpoints, err := r.ParkedEndpoints(r.Context())
 			slices.SortFunc(endpoints, func(x, y ParkedEndpoint) int { return x.First.Compare(y.First) })
 			relaytest.NoError(r, err)
 			relaytest.Equal(r, "endpoints", endpoints, []ParkedEndpoint{
@@ -53,7 +53,7 @@ func TestParkedDeliveries(t *testing.T) {
 			if got := r.takeIDs("e", 9, timeAt(100)); !slices.Equal(got, []string{"a"}) {
 				r.Errorf("taken by the second call: %v, want a", got)
 			}
-			if endpoints, err = r.Parked(r.Context()); err != nil || len(endpoints) != 4 {
+			if endpoints, err = r.ParkedEndpoints(r.Context()); err != nil || len(endpoints) != 4 {
 				r.Errorf("parked endpoints = %+v, error %v; want 4", endpoints, err)
 			}
 			if ids := r.dueIDs(500, 9); !slices.Equal(slices.Sorted(slices.Values(ids)), []string{"a", "b", "not parked"}) {
@@ -67,7 +67,7 @@ func TestParkedDeliveries(t *testing.T) {
 			o := outcome(d, 1, Retrying)
 			o.Endpoint = "e"
 			r.recordOutcomes(o)
-			if got := r.get(d.ID); got.Waits != "" || !got.ParkedUntil.Equal(timeAt(100)) || got.Tries != 1 {
+			if got := r.get(d.ID); got.WaitsFor != "" || !got.ParkedUntil.Equal(timeAt(100)) || got.Tries != 1 {
 				r.Errorf("got %+v", got)
 			}
 			if got := r.takeIDs("e", 9, time.Time{}); len(got) != 0 {
@@ -82,7 +82,7 @@ func TestParkedDeliveries(t *testing.T) {
 			o := outcome(d, 1, Retrying)
 			o.Uncounted, o.NextAttemptAt, o.ParkedUntil, o.Endpoint = true, time.Time{}, timeAt(300), "e"
 			r.recordOutcomes(o)
-			if got := r.get(d.ID); got.Waits != WaitsForBreaker || !got.ParkedUntil.Equal(timeAt(100)) || got.Tries != 0 || len(got.Attempts) != 1 || got.State != Retrying {
+			if got := r.get(d.ID); got.WaitsFor != WaitsForBreaker || !got.ParkedUntil.Equal(timeAt(100)) || got.Tries != 0 || len(got.Attempts) != 1 || got.State != Retrying {
 				r.Errorf("got %+v", got)
 			}
 		}},
@@ -90,13 +90,13 @@ func TestParkedDeliveries(t *testing.T) {
 			a, b := toEndpoint("e", "a", false), toEndpoint("e", "b", false)
 			r.create(30, a, b)
 			r.recordOutcomes(parkedOutcome(a, 100))
-			page, _, err := r.List(r.Context(), Filter{Waits: WaitsForBreaker})
+			page, _, err := r.List(r.Context(), Filter{WaitsFor: WaitsForBreaker})
 			relaytest.NoError(r, err)
 			if len(page) != 1 {
 				r.Fatalf("got %d deliveries, want 1", len(page))
 			}
 			relaytest.Equal(r, "the id of the delivery", page[0].ID, "a")
-			relaytest.Equal(r, "the wait of the delivery", page[0].Waits, WaitsForBreaker)
+			relaytest.Equal(r, "the wait of the delivery", page[0].WaitsFor, WaitsForBreaker)
 		}},
 	})
 }

@@ -160,7 +160,7 @@ func (r *rig) takeIDs(endpoint string, limit int, before time.Time) []string {
 	ids := []string{}
 	for _, d := range ds {
 		ids = append(ids, d.ID)
-		if d.Waits != "" || !d.NextAttemptAt.Equal(timeAt(500)) || d.Request == nil {
+		if d.WaitsFor != "" || !d.NextAttemptAt.Equal(timeAt(500)) || d.Request == nil {
 			r.Errorf("taken delivery has no lease or no request: %+v", d)
 		}
 	}

@@ -37,7 +37,7 @@ func fields(d *Delivery) []any {
 	doc := db.SealedOr(&d.Undecryptable, db.JSON(d), "delivery", &d.Account)
 	return []any{
 		&d.Account, doc, &d.ID, db.NanoTime(&d.CreatedAt), &d.Kind, &d.Relay, &d.MessageID, &d.Originator, &d.Destination,
-		&d.State, &d.Reason, db.Time(&d.NextAttemptAt), &d.Waits, db.Time(&d.ParkedUntil), &d.Tries,
+		&d.State, &d.Reason, db.Time(&d.NextAttemptAt), &d.WaitsFor, db.Time(&d.ParkedUntil), &d.Tries,
 	}
 }
 
@@ -261,7 +261,7 @@ func Create(ctx context.Context, tx *db.Tx, ds []Delivery, leaseUntil time.Time)
 		// stays: it is read before the document, which would overwrite it.
 		u := *d
 		u.ID, u.Kind, u.Relay, u.MessageID, u.Originator, u.Destination = "", "", "", "", "", ""
-		u.State, u.Reason, u.NextAttemptAt, u.Waits, u.ParkedUntil = "", "", time.Time{}, "", time.Time{}
+		u.State, u.Reason, u.NextAttemptAt, u.WaitsFor, u.ParkedUntil = "", "", time.Time{}, "", time.Time{}
 		u.Tries, u.Attempts = 0, nil
 		doc := db.Sealed(db.JSON(u), "delivery", d.Account)
 		return []any{d.ID, d.Account, db.Nanos(d.CreatedAt), d.Kind, d.Relay, d.MessageID, d.Originator, d.Destination, doc}
@@ -283,7 +283,7 @@ func Create(ctx context.Context, tx *db.Tx, ds []Delivery, leaseUntil time.Time)
 	var members []member
 	for i := range created {
 		d := &created[i]
-		d.State, d.Waits, d.NextAttemptAt = Queued, "", leaseUntil
+		d.State, d.WaitsFor, d.NextAttemptAt = Queued, "", leaseUntil
 		if d.Pace.Ordered {
 			members = append(members, member{refOf(d), d.EndpointName()})
 		}
@@ -291,7 +291,7 @@ func Create(ctx context.Context, tx *db.Tx, ds []Delivery, leaseUntil time.Time)
 	waiting, err := enqueue(ctx, tx, members)
 	for i := range created {
 		if d := &created[i]; waiting[refOf(d)] {
-			d.Waits, d.NextAttemptAt = WaitsForTurn, time.Time{}
+			d.WaitsFor, d.NextAttemptAt = WaitsForTurn, time.Time{}
 		}
 	}
 	return created, err

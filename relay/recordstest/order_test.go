@@ -49,8 +49,8 @@ func TestListsAreInTheOrderOfCreation(t *testing.T) {
 					if err != nil || len(page) == 0 {
 						return found, err
 					}
-					cursor = rule.Ref{Account: page[0].Account, CreatedAt: page[0].Of.CreatedAt, ID: page[0].Of.ID}
-					found = append(found, page[0].Of.ID)
+					cursor = rule.Ref{Account: page[0].Account, CreatedAt: page[0].Record.CreatedAt, ID: page[0].Record.ID}
+					found = append(found, page[0].Record.ID)
 				}
 				return found, nil
 			},

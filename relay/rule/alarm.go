@@ -71,7 +71,7 @@ func (s *Store) AlarmsOfRecord(ctx context.Context, acct relay.AccountID, device
 
 // Alarms lists alarms of an account, 0 for all accounts, newest first. It also returns the cursor of
 // the next page, which is empty on the last page.
-func (s *Store) Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilter) ([]Owned[Alarm], string, error) {
+func (s *Store) Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilter) ([]AccountRecord[Alarm], string, error) {
 	raised, id, err := parseCursor(f.Cursor)
 	if err != nil {
 		return nil, "", err
@@ -84,13 +84,13 @@ func (s *Store) Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilter)
 	w.AndSet("state = ?", f.State)
 	w.AndSet("rule = ?", f.RuleID)
 	w.AndSet("device = ?", f.DeviceID)
-	fields := func(a *Owned[Alarm]) []any { return append([]any{&a.Account}, alarmFields(&a.Of)...) }
+	fields := func(a *AccountRecord[Alarm]) []any { return append([]any{&a.Account}, alarmFields(&a.Record)...) }
 	alarms, err := db.Page(ctx, s.db, "alarms", "SELECT account, "+alarmColumns+" FROM alarm", &w, "raised DESC, id DESC", f.Limit+1, fields)
 	if err != nil || len(alarms) <= f.Limit {
 		return alarms, "", err
 	}
 	alarms = alarms[:f.Limit]
-	lastAlarm := &alarms[f.Limit-1].Of
+	lastAlarm := &alarms[f.Limit-1].Record
 	return alarms, formatCursor(db.Nanos(lastAlarm.RaisedAt), lastAlarm.ID), nil
 }
 
@@ -236,13 +236,13 @@ func (s *Service) Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilte
 	found, nextCursor, err := s.FindAlarms(ctx, acct, f)
 	alarms := make([]Alarm, len(found))
 	for i := range found {
-		alarms[i] = found[i].Of
+		alarms[i] = found[i].Record
 	}
 	return alarms, nextCursor, err
 }
 
 // FindAlarms lists alarms like Alarms, of an account or, for 0, of all accounts.
-func (s *Service) FindAlarms(ctx context.Context, acct relay.AccountID, f AlarmFilter) ([]Owned[Alarm], string, error) {
+func (s *Service) FindAlarms(ctx context.Context, acct relay.AccountID, f AlarmFilter) ([]AccountRecord[Alarm], string, error) {
 	switch {
 	case f.State != "" && f.State != Raised && f.State != Cleared:
 		return nil, "", relay.Invalid("state", fmt.Sprintf("The state must be %s or %s, not %.40q.", Raised, Cleared, f.State))
@@ -252,7 +252,7 @@ func (s *Service) FindAlarms(ctx context.Context, acct relay.AccountID, f AlarmF
 	f.Limit = cmp.Or(f.Limit, 100)
 	found, nextCursor, err := s.deps.Store.Alarms(ctx, acct, f)
 	for i := range found {
-		found[i].Of.dropPastMute(s.o.Now())
+		found[i].Record.dropPastMute(s.o.Now())
 	}
 	return found, nextCursor, err
 }

@@ -49,13 +49,13 @@ func (s *Service) sendBatch(ctx context.Context, ref BatchRef, p *Program) error
 				d.firings[i] = firing{program: p, Occurrence: occurrences[i]}
 			}
 			if p.Rule.Batch == (Batch{}) { // the rule no longer has a batch
-				d.deliver(b)
+				d.addDeliveries(b)
 				return d.decision.Deliveries, nil
 			}
 			if len(occurrences) == 0 {
 				return nil, nil
 			}
-			deliveries := d.create(b, p, occurrences)
+			deliveries := d.createDeliveries(b, p, occurrences)
 			if b.deferrable {
 				return nil, errMinuteLimit
 			}

@@ -29,8 +29,8 @@ type fault struct {
 	err    error
 }
 
-// record adds a verdict. It calls newOccurrence if the rule fires.
-func (d *decisionDraft) record(p *Program, st *PairState, v verdict, newOccurrence func() Occurrence) {
+// addVerdict adds a verdict. It calls newOccurrence if the rule fires.
+func (d *decisionDraft) addVerdict(p *Program, st *PairState, v verdict, newOccurrence func() Occurrence) {
 	if v.State == "" {
 		return
 	}
@@ -55,10 +55,10 @@ func (d *decisionDraft) record(p *Program, st *PairState, v verdict, newOccurren
 	d.firings = append(d.firings, firing{p, o, raisedAt})
 }
 
-// deliver creates the deliveries of the firings, except those suppressed by a mute. A mute suppresses
+// addDeliveries creates the deliveries of the firings, except those suppressed by a mute. A mute suppresses
 // alarms that are raised or repeated during the mute. The clearing of an alarm is suppressed only if
 // the alarm was also raised during a mute. Otherwise the receiver has been notified of the alarm.
-func (d *decisionDraft) deliver(b *budget) {
+func (d *decisionDraft) addDeliveries(b *budget) {
 	b.s.mu.Lock()
 	var mutes []Mute
 	if set := b.s.sets[b.acct]; set != nil {
@@ -74,14 +74,14 @@ func (d *decisionDraft) deliver(b *budget) {
 		}
 		suppressed := f.State != Forwarded && muted(f.Time) && (f.State == Raised || muted(f.raisedAt))
 		if !suppressed {
-			d.decision.Deliveries = append(d.decision.Deliveries, d.create(b, f.program, []Occurrence{f.Occurrence})...)
+			d.decision.Deliveries = append(d.decision.Deliveries, d.createDeliveries(b, f.program, []Occurrence{f.Occurrence})...)
 		}
 	}
 }
 
-// create creates the deliveries of a rule that the budget allows. An action beyond the budget, or a
+// createDeliveries creates the deliveries of a rule that the budget allows. An action beyond the budget, or a
 // failed expression, is a fault of the rule and does not prevent other deliveries.
-func (d *decisionDraft) create(b *budget, p *Program, occurrences []Occurrence) []outbox.Delivery {
+func (d *decisionDraft) createDeliveries(b *budget, p *Program, occurrences []Occurrence) []outbox.Delivery {
 	total := p.Rule.fanOut()
 	granted, reason := b.grant(&occurrences[0], total)
 	if reason != nil {
@@ -95,9 +95,9 @@ func (d *decisionDraft) create(b *budget, p *Program, occurrences []Occurrence) 
 	return created
 }
 
-// decideLocked locks the states of pairs, evaluates them and saves the changes. evaluatePair may be
+// updateStates locks the states of pairs, evaluates them and saves the changes. evaluatePair may be
 // called more than once for a pair, each time with the stored state.
-func (s *Service) decideLocked(ctx context.Context, b *budget, pairs []Pair, evaluatePair func(*decisionDraft, *PairState)) error {
+func (s *Service) updateStates(ctx context.Context, b *budget, pairs []Pair, evaluatePair func(*decisionDraft, *PairState)) error {
 	return s.saveDecision(ctx, b, pairs, func(d *decisionDraft, locked []PairState) {
 		for i := range locked {
 			oldState := locked[i]
@@ -113,11 +113,11 @@ func (s *Service) decideLocked(ctx context.Context, b *budget, pairs []Pair, eva
 // draft.
 func (s *Service) saveDecision(ctx context.Context, b *budget, pairs []Pair, decide func(*decisionDraft, []PairState)) error {
 	var d *decisionDraft
-	created, err := s.deps.Transactions.Decide(ctx, b.acct, pairs, s.deps.Deliveries.LeaseUntil(), func(locked []PairState) (Decision, error) {
+	created, err := s.deps.Transactions.SaveDecision(ctx, b.acct, pairs, s.deps.Deliveries.LeaseUntil(), func(locked []PairState) (Decision, error) {
 		b.rollback()
 		d = &decisionDraft{}
 		decide(d, locked)
-		d.deliver(b)
+		d.addDeliveries(b)
 		return d.decision, nil
 	})
 	if err != nil {
@@ -179,14 +179,14 @@ func (p *Program) step(acct relay.AccountID, st *PairState, frame *ruleFrame) ve
 		return v
 	case holds == no:
 		st.mark(frame)
-		st.Since, st.Began, st.Due = time.Time{}, nil, time.Time{}
+		st.Since, st.StartOccurrence, st.Due = time.Time{}, nil, time.Time{}
 		v.changed, v.Why = true, reason+" any longer"
 		return v
 	case p.Rule.For > 0 && st.Since.IsZero():
 		st.mark(frame)
 		startOccurrence := frame.occurrence(p, Raised)
 		startOccurrence.Rule = nil // the rule's ID is stored in the state
-		st.Since, st.Began, st.Due = frame.heardAt, &startOccurrence, frame.heardAt.Add(p.Rule.For+grace)
+		st.Since, st.StartOccurrence, st.Due = frame.heardAt, &startOccurrence, frame.heardAt.Add(p.Rule.For+grace)
 		v.changed, v.Why = true, fmt.Sprintf("when holds from now on, and must for %s", p.Rule.For)
 		return v
 	case frame.heardAt.Sub(st.Since) < p.Rule.For && p.Rule.For > 0:

@@ -64,7 +64,7 @@ func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Vers
 			return err
 		}
 	}
-	return e.decide(ctx)
+	return e.run(ctx)
 }
 
 // evaluation is a call of Evaluate.
@@ -141,13 +141,13 @@ func (e *evaluation) firingsPerTransaction() int {
 	return max(1, deliveriesPerTransaction/fanOut)
 }
 
-func (e *evaluation) decide(ctx context.Context) error {
+func (e *evaluation) run(ctx context.Context) error {
 	var changes, forwards []ruleDevice
 	for _, d := range e.devices {
 		for _, p := range d.programs {
 			if p.forwards() {
 				forwards = append(forwards, ruleDevice{p, d})
-			} else if e.changes(p, d) {
+			} else if e.changesState(p, d) {
 				changes = append(changes, ruleDevice{p, d})
 			}
 		}
@@ -159,16 +159,16 @@ func (e *evaluation) decide(ctx context.Context) error {
 		return err
 	}
 	for chunk := range slices.Chunk(changes, e.firingsPerTransaction()) {
-		if err := e.change(ctx, chunk); err != nil {
+		if err := e.saveChanges(ctx, chunk); err != nil {
 			return err
 		}
 	}
 	return e.forward(ctx, forwards)
 }
 
-// changes reports whether frames change the state of a rule for their device. The state was read
+// changesState reports whether frames change the state of a rule for their device. The state was read
 // without a lock.
-func (e *evaluation) changes(p *Program, d *deviceFrames) bool {
+func (e *evaluation) changesState(p *Program, d *deviceFrames) bool {
 	pair := Pair{p.Rule.ID, d.device.ID}
 	st, exists := e.states[pair]
 	if !exists {
@@ -204,19 +204,19 @@ func (e *evaluation) setTypes(ctx context.Context) error {
 	return nil
 }
 
-// change locks the states, evaluates the frames again and saves the changes.
-func (e *evaluation) change(ctx context.Context, ruleDevices []ruleDevice) error {
+// saveChanges locks the states, evaluates the frames again and saves the changes.
+func (e *evaluation) saveChanges(ctx context.Context, ruleDevices []ruleDevice) error {
 	devices := make(map[Pair]ruleDevice, len(ruleDevices))
 	pairs := make([]Pair, len(ruleDevices))
 	for i, rd := range ruleDevices {
 		pairs[i] = Pair{rd.program.Rule.ID, rd.device.device.ID}
 		devices[pairs[i]] = rd
 	}
-	return e.s.decideLocked(ctx, e.budget, pairs, func(d *decisionDraft, st *PairState) {
+	return e.s.updateStates(ctx, e.budget, pairs, func(d *decisionDraft, st *PairState) {
 		rd := devices[st.Pair]
 		for _, frame := range rd.device.frames {
 			if rd.program.evaluates(frame.trigger, frame.fromDevice) {
-				d.record(rd.program, st, rd.program.step(e.acct, st, frame), func() Occurrence { return frame.occurrence(rd.program, "") })
+				d.addVerdict(rd.program, st, rd.program.step(e.acct, st, frame), func() Occurrence { return frame.occurrence(rd.program, "") })
 			}
 		}
 	})

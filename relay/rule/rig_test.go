@@ -103,7 +103,7 @@ func (s *site) gateway() *gateway {
 	return g
 }
 
-// create creates a rule of account 1, with an http_post if it has no actions.
+// createDeliveries creates a rule of account 1, with an http_post if it has no actions.
 func (g *gateway) create(r rule.Rule) string {
 	g.t.Helper()
 	r.Name, r.Enabled = "Rule", true
@@ -156,11 +156,11 @@ func (s *site) alarms() (list []string) {
 	s.t.Helper()
 	rows, _, err := s.records.Rules.Alarms(s.t.Context(), 1, rule.AlarmFilter{Limit: 500})
 	relaytest.NoError(s.t, err)
-	slices.SortFunc(rows, func(a, b rule.Owned[rule.Alarm]) int {
-		return cmp.Or(a.Of.RaisedAt.Compare(b.Of.RaisedAt), a.Of.ClearedAt.Compare(b.Of.ClearedAt))
+	slices.SortFunc(rows, func(a, b rule.AccountRecord[rule.Alarm]) int {
+		return cmp.Or(a.Record.RaisedAt.Compare(b.Record.RaisedAt), a.Record.ClearedAt.Compare(b.Record.ClearedAt))
 	})
 	for _, row := range rows {
-		a := row.Of
+		a := row.Record
 		text := fmt.Sprintf("%g–", a.RaisedAt.Sub(base()).Seconds())
 		if a.State == rule.Cleared {
 			text += fmt.Sprintf("%g", a.ClearedAt.Sub(base()).Seconds())
@@ -197,7 +197,7 @@ type faultyStore struct {
 
 var errCrash = errors.New("process crashed")
 
-// change runs a change of the store, or fails.
+// saveChanges runs a change of the store, or fails.
 func (f *faultyStore) change(do func() error) error {
 	f.mu.Lock()
 	f.calls++
@@ -215,9 +215,9 @@ func (f *faultyStore) change(do func() error) error {
 	return nil
 }
 
-func (f *faultyStore) Decide(ctx context.Context, acct relay.AccountID, pairs []rule.Pair, until time.Time, decide func([]rule.PairState) (rule.Decision, error)) (deliveries []outbox.Delivery, err error) {
+func (f *faultyStore) SaveDecision(ctx context.Context, acct relay.AccountID, pairs []rule.Pair, until time.Time, decide func([]rule.PairState) (rule.Decision, error)) (deliveries []outbox.Delivery, err error) {
 	err = f.change(func() (err error) {
-		deliveries, err = f.Store.Decide(ctx, acct, pairs, until, decide)
+		deliveries, err = f.Store.SaveDecision(ctx, acct, pairs, until, decide)
 		return err
 	})
 	return deliveries, err

@@ -163,7 +163,7 @@ type Occurrence struct {
 
 // Transactions has the operations of Store that tests replace by failing operations.
 type Transactions interface {
-	Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, leaseUntil time.Time, decide func([]PairState) (Decision, error)) ([]outbox.Delivery, error)
+	SaveDecision(ctx context.Context, acct relay.AccountID, pairs []Pair, leaseUntil time.Time, decide func([]PairState) (Decision, error)) ([]outbox.Delivery, error)
 	Collect(ctx context.Context, acct relay.AccountID, items []Item) (full []BatchRef, err error)
 	TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, leaseUntil time.Time, send func([]Occurrence) ([]outbox.Delivery, error)) (created []outbox.Delivery, hasMore bool, err error)
 }
@@ -171,10 +171,10 @@ type Transactions interface {
 // Pair is a rule and a device.
 type Pair struct{ RuleID, DeviceID string }
 
-// Owned is a record with its account.
-type Owned[T any] struct {
+// AccountRecord is a record with its account.
+type AccountRecord[T any] struct {
 	Account relay.AccountID
-	Of      T
+	Record  T
 }
 
 // PairState is the state of a rule for a device.
@@ -185,8 +185,8 @@ type PairState struct {
 	RaisedAt time.Time
 	// Since is the time at which the condition of a rule with For began to hold, or zero. Began is
 	// the occurrence of the frame at that time.
-	Since time.Time
-	Began *Occurrence
+	Since           time.Time
+	StartOccurrence *Occurrence
 	// At, FrameAt and Record are the time of receipt, the time and the journal record of the frame
 	// that last changed the state. Only later frames are evaluated.
 	At, FrameAt time.Time
@@ -199,7 +199,7 @@ type PairState struct {
 	Due time.Time
 }
 
-// Decision has the changes that Store.Decide saves.
+// Decision has the changes that Store.SaveDecision saves.
 type Decision struct {
 	States     []PairState // the changed states
 	Raised     []Alarm
@@ -219,8 +219,8 @@ type Watch struct {
 // Enrolment is an account that needs watches for its devices. After is the ID of the last device with
 // a watch.
 type Enrolment struct {
-	Account relay.AccountID
-	After   string
+	Account      relay.AccountID
+	LastDeviceID string
 }
 
 // Item is a frame that a rule has collected for a batch. Its Occurrence has no Rule.

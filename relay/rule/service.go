@@ -113,9 +113,9 @@ func (s *Service) Create(ctx context.Context, acct relay.AccountID, r Rule) (Rul
 }
 
 // Change calls change with a rule and saves the result. If the trigger, a condition or the devices
-// change, the rule's states are deleted and its alarms are cleared without actions. It returns
+// saveChanges, the rule's states are deleted and its alarms are cleared without actions. It returns
 // relay.KindNotFound if there is no such rule, relay.KindInvalid like Create, and the errors of
-// change.
+// saveChanges.
 func (s *Service) Change(ctx context.Context, acct relay.AccountID, id string, change func(*Rule) error) (Rule, []string, error) {
 	var p *Program
 	now := s.o.Now().UTC()
@@ -152,7 +152,7 @@ func (s *Service) Rules(ctx context.Context, acct relay.AccountID) ([]Rule, erro
 
 // FindRules returns rules of an account, 0 for all accounts, after cursor, in the order of account and
 // time of creation.
-func (s *Service) FindRules(ctx context.Context, acct relay.AccountID, cursor Ref, limit int) ([]Owned[Rule], error) {
+func (s *Service) FindRules(ctx context.Context, acct relay.AccountID, cursor Ref, limit int) ([]AccountRecord[Rule], error) {
 	return s.deps.Store.FindRules(ctx, acct, cursor, limit)
 }
 

@@ -197,10 +197,10 @@ func TestAReplayIsEvaluatedOnlyOnRequest(t *testing.T) {
 	g.ingest(temperature("a", 1, 31))
 	g.create(rule.Rule{When: "values.t > 30"})
 	replayed := temperature("a", 1, 31)
-	replayed.NoRules = true
+	replayed.SkipRules = true
 	g.ingest(replayed)
 	g.wantAlarmsAndDeliveries("a replay", nil, 0)
-	replayed.NoRules = false
+	replayed.SkipRules = false
 	g.ingest(replayed)
 	g.wantAlarmsAndDeliveries("a replay with rules", []string{"1–"}, 1)
 }

@@ -18,7 +18,7 @@ const stateColumns = `s.device, s.rule, s.alarm, s.raised_at, s.since, s.heard, 
 func stateFields(st *PairState) []any {
 	return []any{
 		&st.DeviceID, &st.RuleID, &st.AlarmID, db.NanoTime(&st.RaisedAt), db.NanoTime(&st.Since), db.NanoTime(&st.At),
-		db.NanoTime(&st.FrameAt), &st.Record, &st.Repeats, db.NanoTime(&st.RanAt), db.Time(&st.Due), db.JSON(&st.Began),
+		db.NanoTime(&st.FrameAt), &st.Record, &st.Repeats, db.NanoTime(&st.RanAt), db.Time(&st.Due), db.JSON(&st.StartOccurrence),
 	}
 }
 
@@ -31,10 +31,10 @@ func (s *Store) PairStates(ctx context.Context, acct relay.AccountID, deviceIDs 
 	return db.List(ctx, s.db, "rule states", query, stateFields, db.AccountColumn(acct, "device", deviceIDs))
 }
 
-// Decide locks the states of pairs, calls decide with them and saves the decision in one
+// SaveDecision locks the states of pairs, calls decide with them and saves the decision in one
 // transaction. It skips pairs with a disabled or deleted rule. It returns the new deliveries, which
 // are leased until leaseUntil. decide may be called more than once.
-func (s *Store) Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, leaseUntil time.Time, decide func([]PairState) (Decision, error)) ([]outbox.Delivery, error) {
+func (s *Store) SaveDecision(ctx context.Context, acct relay.AccountID, pairs []Pair, leaseUntil time.Time, decide func([]PairState) (Decision, error)) ([]outbox.Delivery, error) {
 	const lockRules = `
 		SELECT ` + ruleColumns + `
 		FROM rule
@@ -125,7 +125,7 @@ func save(ctx context.Context, tx *db.Tx, acct relay.AccountID, d *Decision, key
 		  AND (account, device, rule) IN (SELECT b.account, b.device, b.rule FROM batch AS b)`
 	states := db.BatchOf("account, "+strings.ReplaceAll(stateColumns, "s.", ""), d.States, func(st *PairState) []any {
 		values := append([]any{acct}, stateFields(st)...)
-		if st.Began == nil {
+		if st.StartOccurrence == nil {
 			values[len(values)-1] = ""
 		}
 		return values
@@ -146,7 +146,7 @@ func save(ctx context.Context, tx *db.Tx, acct relay.AccountID, d *Decision, key
 
 // LeaseDue leases due states, oldest first, by setting Due to leaseUntil. Until then, no other gateway
 // leases them.
-func (s *Store) LeaseDue(ctx context.Context, now, leaseUntil time.Time, limit int) ([]Owned[PairState], error) {
+func (s *Store) LeaseDue(ctx context.Context, now, leaseUntil time.Time, limit int) ([]AccountRecord[PairState], error) {
 	const update = `
 		UPDATE rule_state
 		SET due = $1
@@ -157,8 +157,8 @@ func (s *Store) LeaseDue(ctx context.Context, now, leaseUntil time.Time, limit i
 		  ORDER BY due
 		  LIMIT $3 {skip locked})
 		RETURNING account, device, rule`
-	return lease(ctx, s, "rule states: due", "rule_state", update, func(o *Owned[PairState]) []any {
-		return []any{&o.Account, &o.Of.DeviceID, &o.Of.RuleID}
+	return lease(ctx, s, "rule states: due", "rule_state", update, func(o *AccountRecord[PairState]) []any {
+		return []any{&o.Account, &o.Record.DeviceID, &o.Record.RuleID}
 	}, leaseUntil, now, limit)
 }
 
@@ -249,7 +249,7 @@ func (s *Store) LeaseEnrolments(ctx context.Context, now, leaseUntil time.Time) 
 		  LIMIT $3 {skip locked})
 		RETURNING account, after`
 	return lease(ctx, s, "silence: accounts", "rule_enrolment", update, func(e *Enrolment) []any {
-		return []any{&e.Account, &e.After}
+		return []any{&e.Account, &e.LastDeviceID}
 	}, leaseUntil, now, maxEnrolments)
 }
 
@@ -270,12 +270,12 @@ func (s *Store) Enrol(ctx context.Context, e *Enrolment, now, leasedUntil time.T
 	const end = "DELETE FROM rule_enrolment WHERE account = $1 AND due = $2"
 	const proceed = "UPDATE rule_enrolment SET after = $1 WHERE account = $2 AND due = $3"
 	lastAdded, err := db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (string, error) {
-		added, err := db.Values[string](ctx, tx, label, insert, now, e.Account, e.After, limit)
+		added, err := db.Values[string](ctx, tx, label, insert, now, e.Account, e.LastDeviceID, limit)
 		if err != nil {
 			return "", err
 		}
 		if hasMore = len(added) == limit; !hasMore {
-			return e.After, tx.Run(ctx, label, end, e.Account, leasedUntil)
+			return e.LastDeviceID, tx.Run(ctx, label, end, e.Account, leasedUntil)
 		}
 		lastID := slices.Max(added)
 		n, err := tx.Exec(ctx, label, proceed, lastID, e.Account, leasedUntil)
@@ -285,6 +285,6 @@ func (s *Store) Enrol(ctx context.Context, e *Enrolment, now, leasedUntil time.T
 	if err != nil {
 		return false, err
 	}
-	e.After = lastAdded
+	e.LastDeviceID = lastAdded
 	return hasMore, nil
 }

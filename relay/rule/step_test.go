@@ -130,7 +130,7 @@ func formatVerdict(v verdict, oldState, newState *PairState) string {
 	return ""
 }
 
-// After a crash, the frames are evaluated again with the state that resulted from them.
+// LastDeviceID a crash, the frames are evaluated again with the state that resulted from them.
 func TestRepeatedFramesChangeNothing(t *testing.T) {
 	p, st := compileTestRule(t, Rule{When: "values.t > 30"}), PairState{Pair: Pair{"r1", "d1"}}
 	frames := []*ruleFrame{frameAt(1, "t", 31), frameAt(2, "t", 1), frameAt(3, "t", 31), frameAt(4, "t", 32), frameAt(5, "t", 33)}
@@ -188,11 +188,11 @@ func TestTheIDOfAnAlarmDerivesFromRuleDeviceAndFrame(t *testing.T) {
 func TestAConditionThatHoldsLongEnoughRaisesWithoutAFrame(t *testing.T) {
 	program, state := compileTestRule(t, Rule{When: "values.t > 30", For: time.Minute}), PairState{Pair: Pair{"r1", "d1"}}
 	program.step(1, &state, frameAt(0, "t", 31))
-	if state.Began == nil {
+	if state.StartOccurrence == nil {
 		t.Fatal("the state lacks the frame at which the condition began to hold")
 	}
-	relaytest.Equal(t, "the rule of the stored frame", state.Began.Rule, nil)
-	relaytest.Equal(t, "the reading of the stored frame", state.Began.Readings["t"].Value, 31)
+	relaytest.Equal(t, "the rule of the stored frame", state.StartOccurrence.Rule, nil)
+	relaytest.Equal(t, "the reading of the stored frame", state.StartOccurrence.Readings["t"].Value, 31)
 	relaytest.Equal(t, "the state after the first frame", summaryOf(&state), pairSummary{Due: atSecond(62)})
 
 	early, late := state, state

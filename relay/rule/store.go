@@ -153,12 +153,12 @@ func (s *Store) Rules(ctx context.Context, acct relay.AccountID) ([]Rule, error)
 
 // FindRules returns rules of an account, 0 for all accounts, after cursor, in the order of account and
 // time of creation.
-func (s *Store) FindRules(ctx context.Context, acct relay.AccountID, cursor Ref, limit int) ([]Owned[Rule], error) {
+func (s *Store) FindRules(ctx context.Context, acct relay.AccountID, cursor Ref, limit int) ([]AccountRecord[Rule], error) {
 	var w db.Where
 	w.AndSet("account = ?", acct)
 	w.And("(account, created, id) > (?, ?, ?)", cursor.Account, db.Nanos(cursor.CreatedAt), cursor.ID)
-	return db.Page(ctx, s.db, "rules", "SELECT "+ruleColumns+" FROM rule", &w, "account, created, id", limit, func(r *Owned[Rule]) []any {
-		return ownedRuleFields(&r.Account, &r.Of)
+	return db.Page(ctx, s.db, "rules", "SELECT "+ruleColumns+" FROM rule", &w, "account, created, id", limit, func(r *AccountRecord[Rule]) []any {
+		return ownedRuleFields(&r.Account, &r.Record)
 	})
 }
 

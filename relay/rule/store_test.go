@@ -97,12 +97,12 @@ func undecryptableRule(t *testing.T, s storeRig) {
 	relaytest.Equal(t, "rules of the account", relaytest.Must(s.Rules(t.Context(), 1))(t), want)
 	found, err := s.FindRules(t.Context(), 0, rule.Ref{}, 9)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "rules of all accounts", []rule.Rule{found[0].Of, found[1].Of}, want)
+	relaytest.Equal(t, "rules of all accounts", []rule.Rule{found[0].Record, found[1].Record}, want)
 	if _, err := s.Rule(t.Context(), 1, "r1"); !errors.Is(err, relay.ErrUndecryptable) {
 		t.Errorf("the undecryptable rule: %v, want %v", err, relay.ErrUndecryptable)
 	}
 	var decided []string
-	_, err = s.Decide(t.Context(), 1, []rule.Pair{{RuleID: "r1", DeviceID: "d"}, {RuleID: "r2", DeviceID: "d"}}, atSecond(99), func(states []rule.PairState) (rule.Decision, error) {
+	_, err = s.SaveDecision(t.Context(), 1, []rule.Pair{{RuleID: "r1", DeviceID: "d"}, {RuleID: "r2", DeviceID: "d"}}, atSecond(99), func(states []rule.PairState) (rule.Decision, error) {
 		decided = nil
 		for _, st := range states {
 			decided = append(decided, st.RuleID)
@@ -228,7 +228,7 @@ func decisionIsOneTransaction(t *testing.T, s storeRig) {
 	relaytest.NoError(t, s.Create(t.Context(), 1, testRule("r1")), s.Create(t.Context(), 1, testRule("r2")))
 	pairs := []rule.Pair{{RuleID: "r2", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d2"}, {RuleID: "r1", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d1"}}
 	var locked []rule.Pair
-	created, err := s.Decide(t.Context(), 1, pairs, atSecond(80), func(states []rule.PairState) (rule.Decision, error) {
+	created, err := s.SaveDecision(t.Context(), 1, pairs, atSecond(80), func(states []rule.PairState) (rule.Decision, error) {
 		for _, st := range states {
 			locked = append(locked, st.Pair)
 			relaytest.Equal(t, "the state of a new pair", st, rule.PairState{Pair: st.Pair})
@@ -251,16 +251,16 @@ func decisionIsOneTransaction(t *testing.T, s storeRig) {
 		t.Fatalf("%d states, want 1", len(states))
 	}
 	relaytest.Equal(t, "the raised state", states[0], want)
-	_, err = s.Decide(t.Context(), 1, pairs[1:2], atSecond(80), func(states []rule.PairState) (d rule.Decision, err error) {
+	_, err = s.SaveDecision(t.Context(), 1, pairs[1:2], atSecond(80), func(states []rule.PairState) (d rule.Decision, err error) {
 		relaytest.Equal(t, "the states of the next decision", states, []rule.PairState{want})
 		began := rule.Occurrence{Record: "rec2", Device: iot.Device{ID: "d2"}, Readings: map[string]rule.Value{"t": {Text: "é", IsText: true}}}
-		d.States = []rule.PairState{{Pair: states[0].Pair, At: atSecond(12), Since: atSecond(12), Began: &began, Due: atSecond(72), Repeats: 3, RanAt: atSecond(12)}}
+		d.States = []rule.PairState{{Pair: states[0].Pair, At: atSecond(12), Since: atSecond(12), StartOccurrence: &began, Due: atSecond(72), Repeats: 3, RanAt: atSecond(12)}}
 		d.Cleared = []rule.Alarm{{ID: "ad2r1", ClearedAt: atSecond(12), ClearedBy: "rec2"}}
 		return d, nil
 	})
 	relaytest.NoError(t, err)
-	if cleared, err := s.PairStates(t.Context(), 1, []string{"d2"}); err != nil || len(cleared) != 1 || cleared[0].Began == nil || cleared[0].Began.Record != "rec2" ||
-		cleared[0].Began.Readings["t"].Text != "é" || !cleared[0].Due.Equal(atSecond(72)) || cleared[0].AlarmID != "" || cleared[0].Repeats != 3 {
+	if cleared, err := s.PairStates(t.Context(), 1, []string{"d2"}); err != nil || len(cleared) != 1 || cleared[0].StartOccurrence == nil || cleared[0].StartOccurrence.Record != "rec2" ||
+		cleared[0].StartOccurrence.Readings["t"].Text != "é" || !cleared[0].Due.Equal(atSecond(72)) || cleared[0].AlarmID != "" || cleared[0].Repeats != 3 {
 		t.Errorf("state after the alarm was cleared: %+v, %v", cleared, err)
 	}
 	a, err := s.Alarm(t.Context(), 1, "ad2r1")
@@ -284,11 +284,11 @@ func failedDecision(t *testing.T, s storeRig) {
 	relaytest.NoError(t, s.Create(t.Context(), 1, testRule("r1")))
 	errRefused := errors.New("no")
 	pairs := []rule.Pair{{RuleID: "r1", DeviceID: "d1"}}
-	if _, err := s.Decide(t.Context(), 1, pairs, atSecond(80), func([]rule.PairState) (rule.Decision, error) { return rule.Decision{}, errRefused }); !errors.Is(err, errRefused) {
+	if _, err := s.SaveDecision(t.Context(), 1, pairs, atSecond(80), func([]rule.PairState) (rule.Decision, error) { return rule.Decision{}, errRefused }); !errors.Is(err, errRefused) {
 		t.Errorf("got error %v, want %v", err, errRefused)
 	}
 	decideNothing := func([]rule.PairState) (rule.Decision, error) { return rule.Decision{}, nil }
-	if _, err := s.Decide(t.Context(), 1, pairs, atSecond(80), decideNothing); err != nil {
+	if _, err := s.SaveDecision(t.Context(), 1, pairs, atSecond(80), decideNothing); err != nil {
 		t.Error(err)
 	}
 	relaytest.Equal(t, "the number of states", len(relaytest.Must(s.PairStates(t.Context(), 1, []string{"d1"}))(t)), 0)
@@ -298,19 +298,19 @@ func deletedAreNotDecided(t *testing.T, s storeRig) {
 	s.addDevices(t, 1, "d1")
 	relaytest.NoError(t, s.Create(t.Context(), 1, testRule("r1")))
 	pairs := []rule.Pair{{RuleID: "r1", DeviceID: "d2"}, {RuleID: "r2", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d1"}}
-	relaytest.Equal(t, "the number of deliveries", len(relaytest.Must(s.Decide(t.Context(), 1, pairs, atSecond(80), raiseAll("a")))(t)), 1)
+	relaytest.Equal(t, "the number of deliveries", len(relaytest.Must(s.SaveDecision(t.Context(), 1, pairs, atSecond(80), raiseAll("a")))(t)), 1)
 	// Another gateway may still have the enabled rule in its cache.
 	_, err := s.Change(t.Context(), 1, "r1", func(r *rule.Rule) error { r.Enabled = false; return nil }, func(rule.Rule, rule.Rule) bool { return true }, atSecond(81))
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the number of deliveries of a disabled rule", len(relaytest.Must(s.Decide(t.Context(), 1, pairs, atSecond(90), raiseAll("b")))(t)), 0)
+	relaytest.Equal(t, "the number of deliveries of a disabled rule", len(relaytest.Must(s.SaveDecision(t.Context(), 1, pairs, atSecond(90), raiseAll("b")))(t)), 0)
 }
 
 func deliveriesAreCreatedOnce(t *testing.T, s storeRig) {
 	forward := func([]rule.PairState) (rule.Decision, error) {
 		return rule.Decision{Deliveries: []outbox.Delivery{deliveryOf("x"), deliveryOf("y"), deliveryOf("x")}}, nil
 	}
-	relaytest.Equal(t, "the number of deliveries", len(relaytest.Must(s.Decide(t.Context(), 1, nil, atSecond(80), forward))(t)), 2)
-	relaytest.Equal(t, "the number of deliveries of the same decision again", len(relaytest.Must(s.Decide(t.Context(), 1, nil, atSecond(80), forward))(t)), 0)
+	relaytest.Equal(t, "the number of deliveries", len(relaytest.Must(s.SaveDecision(t.Context(), 1, nil, atSecond(80), forward))(t)), 2)
+	relaytest.Equal(t, "the number of deliveries of the same decision again", len(relaytest.Must(s.SaveDecision(t.Context(), 1, nil, atSecond(80), forward))(t)), 0)
 	relaytest.Equal(t, "the state of the delivery", relaytest.Must(s.deliveries.Get(t.Context(), 1, "y"))(t).State, outbox.Queued)
 }
 
@@ -318,7 +318,7 @@ func alarmsAreListed(t *testing.T, s storeRig) {
 	s.addDevices(t, 1, "d1", "d2", "d3", "d4", "d5")
 	relaytest.NoError(t, s.Create(t.Context(), 1, testRule("r1")), s.Create(t.Context(), 1, testRule("r2")))
 	for i, p := range []rule.Pair{{RuleID: "r1", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d2"}, {RuleID: "r2", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d3"}, {RuleID: "r1", DeviceID: "d4"}} {
-		_, err := s.Decide(t.Context(), 1, []rule.Pair{p}, atSecond(80), func(states []rule.PairState) (rule.Decision, error) {
+		_, err := s.SaveDecision(t.Context(), 1, []rule.Pair{p}, atSecond(80), func(states []rule.PairState) (rule.Decision, error) {
 			d, err := raiseAll("a")(states)
 			d.Raised[0].RaisedAt = atSecond(float64(i / 2)) // pairs of alarms have the same time
 			return d, err
@@ -333,7 +333,7 @@ func alarmsAreListed(t *testing.T, s storeRig) {
 		alarms, nextCursor, err := s.Alarms(t.Context(), 1, f)
 		relaytest.NoError(t, err)
 		for _, a := range alarms {
-			list = append(list, a.Of.ID)
+			list = append(list, a.Record.ID)
 		}
 		return list, nextCursor
 	}
@@ -377,7 +377,7 @@ func rulesAndAlarmsOfAllAccounts(t *testing.T, s storeRig) {
 			r.CreatedAt = atSecond(float64(i))
 			relaytest.NoError(t, s.Create(t.Context(), acct, r))
 		}
-		_, err := s.Decide(t.Context(), acct, []rule.Pair{{RuleID: "r1", DeviceID: "d1"}}, atSecond(80), raiseAll("a"+acct.String()))
+		_, err := s.SaveDecision(t.Context(), acct, []rule.Pair{{RuleID: "r1", DeviceID: "d1"}}, atSecond(80), raiseAll("a"+acct.String()))
 		relaytest.NoError(t, err)
 	}
 	for acct, want := range map[relay.AccountID]string{0: "1 r2 1 r1 2 r2 2 r1", 2: "2 r2 2 r1"} {
@@ -386,8 +386,8 @@ func rulesAndAlarmsOfAllAccounts(t *testing.T, s storeRig) {
 			page, err := s.FindRules(t.Context(), acct, lastRef, 2)
 			relaytest.NoError(t, err)
 			for _, r := range page {
-				got = append(got, r.Account.String(), r.Of.ID)
-				lastRef = rule.Ref{Account: r.Account, CreatedAt: r.Of.CreatedAt, ID: r.Of.ID}
+				got = append(got, r.Account.String(), r.Record.ID)
+				lastRef = rule.Ref{Account: r.Account, CreatedAt: r.Record.CreatedAt, ID: r.Record.ID}
 			}
 			if len(page) < 2 {
 				break
@@ -409,7 +409,7 @@ func rulesAndAlarmsOfAllAccounts(t *testing.T, s storeRig) {
 func alarmIsAcknowledged(t *testing.T, s storeRig) {
 	s.addDevices(t, 1, "d1")
 	relaytest.NoError(t, s.Create(t.Context(), 1, testRule("r1")))
-	_, err := s.Decide(t.Context(), 1, []rule.Pair{{RuleID: "r1", DeviceID: "d1"}}, atSecond(80), raiseAll("a"))
+	_, err := s.SaveDecision(t.Context(), 1, []rule.Pair{{RuleID: "r1", DeviceID: "d1"}}, atSecond(80), raiseAll("a"))
 	relaytest.NoError(t, err)
 	_, err = s.ChangeAlarm(t.Context(), 1, "ad1r1", func(a *rule.Alarm) error {
 		a.AcknowledgedAt, a.AcknowledgedBy, a.Note = atSecond(20), "me", "seen"
@@ -429,19 +429,19 @@ func dueStatesAreLeased(t *testing.T, s storeRig) {
 	s.addDevices(t, 1, "d1", "d2")
 	relaytest.NoError(t, s.Create(t.Context(), 1, testRule("r1")))
 	for i, id := range []string{"d1", "d2"} {
-		_, err := s.Decide(t.Context(), 1, []rule.Pair{{RuleID: "r1", DeviceID: id}}, atSecond(80), func(states []rule.PairState) (rule.Decision, error) {
+		_, err := s.SaveDecision(t.Context(), 1, []rule.Pair{{RuleID: "r1", DeviceID: id}}, atSecond(80), func(states []rule.PairState) (rule.Decision, error) {
 			states[0].At, states[0].Since, states[0].Due = atSecond(1), atSecond(1), atSecond(float64(60+10*i))
 			return rule.Decision{States: states}, nil
 		})
 		relaytest.NoError(t, err)
 	}
-	due := func(now float64) []rule.Owned[rule.PairState] {
+	due := func(now float64) []rule.AccountRecord[rule.PairState] {
 		states, err := s.LeaseDue(t.Context(), atSecond(now), atSecond(now+8), 10)
 		relaytest.NoError(t, err)
 		return states
 	}
 	relaytest.Equal(t, "the number of states before they are due", len(due(59)), 0)
-	if states := due(60); len(states) != 1 || states[0].Account != 1 || states[0].Of.Pair != (rule.Pair{RuleID: "r1", DeviceID: "d1"}) {
+	if states := due(60); len(states) != 1 || states[0].Account != 1 || states[0].Record.Pair != (rule.Pair{RuleID: "r1", DeviceID: "d1"}) {
 		t.Errorf("due states %+v, want that of d1", states)
 	}
 	relaytest.Equal(t, "the number of states during the lease", len(due(61)), 0)
@@ -474,7 +474,7 @@ func devicesAreWatched(t *testing.T, s storeRig) {
 	if len(enrolments) != 1 {
 		t.Fatalf("%d enrolments, want 1", len(enrolments))
 	}
-	relaytest.Equal(t, "the last enrolled device", enrolments[0].After, "d2")
+	relaytest.Equal(t, "the last enrolled device", enrolments[0].LastDeviceID, "d2")
 	if hasMore, err = s.Enrol(t.Context(), &enrolments[0], atSecond(68), atSecond(76), 2); err != nil || hasMore {
 		t.Fatalf("more = %v, want false; %v", hasMore, err)
 	}
@@ -506,7 +506,7 @@ func watchesAreLeased(t *testing.T, s storeRig) {
 	}
 	relaytest.NoError(t, s.MoveWatches(t.Context(), atSecond(127), []rule.Watch{{Account: 1, DeviceID: "d2"}}))
 	relaytest.Equal(t, "the due devices much later", due(1e6), []string{"d1"})
-	_, err = s.Decide(t.Context(), 1, nil, atSecond(80), func([]rule.PairState) (rule.Decision, error) { return rule.Decision{Watch: []string{"d2"}}, nil })
+	_, err = s.SaveDecision(t.Context(), 1, nil, atSecond(80), func([]rule.PairState) (rule.Decision, error) { return rule.Decision{Watch: []string{"d2"}}, nil })
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the due devices after a decision", due(51), []string{"d2"})
 }
@@ -514,7 +514,7 @@ func watchesAreLeased(t *testing.T, s storeRig) {
 func statesAreDeleted(t *testing.T, s storeRig) {
 	s.addDevices(t, 1, "d1", "d2")
 	relaytest.NoError(t, s.Create(t.Context(), 1, testRule("r1")), s.Create(t.Context(), 1, testRule("r2")), s.Create(t.Context(), 1, testRule("r3")))
-	_, err := s.Decide(t.Context(), 1, []rule.Pair{
+	_, err := s.SaveDecision(t.Context(), 1, []rule.Pair{
 		{RuleID: "r1", DeviceID: "d1"}, {RuleID: "r2", DeviceID: "d1"}, {RuleID: "r2", DeviceID: "d2"}, {RuleID: "r3", DeviceID: "d2"},
 	}, atSecond(80), raiseAll("a"))
 	relaytest.NoError(t, err, s.devices.DeleteDevice(t.Context(), 1, "d1"), s.Delete(t.Context(), 1, "r2", atSecond(90)))

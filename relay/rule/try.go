@@ -244,7 +244,7 @@ func (t *trial) addForwarded(batch []firing) {
 }
 
 func (t *trial) evaluateDue() {
-	startOccurrence, dueAt := t.st.Began, t.st.Due
+	startOccurrence, dueAt := t.st.StartOccurrence, t.st.Due
 	v := t.program.evaluateDue(t.acct, &t.st, dueAt)
 	if v.State != "" {
 		t.add(dueAt, v, func() Occurrence { return t.program.dueOccurrence(startOccurrence, &t.st, *t.device, dueAt) })
@@ -256,7 +256,7 @@ func (t *trial) add(resultTime time.Time, v verdict, newOccurrence func() Occurr
 	r := TrialResult{Time: resultTime, Matched: v.matched, State: v.State, Why: v.Why, Readings: newOccurrence().Readings}
 	if v.State != "" {
 		d := &decisionDraft{}
-		d.record(t.program, &t.st, v, newOccurrence)
+		d.addVerdict(t.program, &t.st, v, newOccurrence)
 		r.Requests, r.Why = t.requests([]Occurrence{d.firings[0].Occurrence}, v.Why)
 	}
 	t.results = append(t.results, r)

@@ -99,8 +99,8 @@ func (s *Service) evaluateDueStates(ctx context.Context) (int, error) {
 	}
 	pairs, ids := make(map[relay.AccountID][]Pair), make(map[relay.AccountID][]string)
 	for _, state := range due {
-		pairs[state.Account] = append(pairs[state.Account], state.Of.Pair)
-		ids[state.Account] = append(ids[state.Account], state.Of.DeviceID)
+		pairs[state.Account] = append(pairs[state.Account], state.Record.Pair)
+		ids[state.Account] = append(ids[state.Account], state.Record.DeviceID)
 	}
 	for acct := range pairs {
 		set, err := s.currentSet(ctx, acct)
@@ -111,18 +111,18 @@ func (s *Service) evaluateDueStates(ctx context.Context) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		err = s.decideLocked(ctx, s.newBudget(acct), pairs[acct], func(d *decisionDraft, st *PairState) {
+		err = s.updateStates(ctx, s.newBudget(acct), pairs[acct], func(d *decisionDraft, st *PairState) {
 			p := set.programs[st.RuleID]
 			if set.undecryptable[st.RuleID] {
 				return // an unchanged state is due again when the lease ends
 			}
 			if p == nil {
-				st.Due, st.Since, st.Began = time.Time{}, time.Time{}, nil
+				st.Due, st.Since, st.StartOccurrence = time.Time{}, time.Time{}, nil
 				return
 			}
-			startOccurrence := st.Began
+			startOccurrence := st.StartOccurrence
 			v := p.evaluateDue(acct, st, now)
-			d.record(p, st, v, func() Occurrence {
+			d.addVerdict(p, st, v, func() Occurrence {
 				return p.dueOccurrence(startOccurrence, st, devices[st.DeviceID], now)
 			})
 		})
@@ -227,11 +227,11 @@ func (c *silenceCheck) check(ctx context.Context, watches []Watch) (err error) {
 		}
 		maps.Copy(verified, heardAt)
 	}
-	return c.s.decideLocked(ctx, c.s.newBudget(c.acct), pairs, func(d *decisionDraft, st *PairState) {
+	return c.s.updateStates(ctx, c.s.newBudget(c.acct), pairs, func(d *decisionDraft, st *PairState) {
 		p, device := c.set.programs[st.RuleID], c.devices[st.DeviceID]
 		heardAt := verified[st.DeviceID]
 		v := p.silence(c.acct, st, heardAt, p.silenceStart(&device, heardAt), c.now)
-		d.record(p, st, v, func() Occurrence {
+		d.addVerdict(p, st, v, func() Occurrence {
 			device.LastSeen = heardAt
 			o := Occurrence{Rule: &p.Rule, Device: device, Time: st.RaisedAt}
 			if v.State == Cleared {

@@ -140,7 +140,7 @@ func (s *embeddedStore) catchUp(loss db.Loss, intakes map[event.Kind]*intake.Int
 func complete(intakes map[event.Kind]*intake.Intake) map[string]uint64 {
 	positions := make(map[string]uint64, len(intakes))
 	for kind, intake := range intakes {
-		if seq, ok := intake.Complete(); ok {
+		if seq, ok := intake.DurableSeq(); ok {
 			positions[string(kind)] = seq
 		}
 	}

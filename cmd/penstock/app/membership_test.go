@@ -105,9 +105,9 @@ type processCounter struct {
 
 func (c *processCounter) Parse(*intake.Item) (struct{}, []uint64, error) { return struct{}{}, nil, nil }
 
-func (c *processCounter) Describe(intake.Parsed[struct{}]) string { return "" }
+func (c *processCounter) Describe(intake.ParsedItem[struct{}]) string { return "" }
 
-func (c *processCounter) Process(_ context.Context, items []intake.Parsed[struct{}]) ([]event.Status, error) {
+func (c *processCounter) Process(_ context.Context, items []intake.ParsedItem[struct{}]) ([]event.Status, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range items {

@@ -89,7 +89,7 @@ func openIntake[T any](g *Gateway, kind event.Kind, p intake.Processor[T], statu
 		return nil, err
 	}
 	g.onClose(log.Close)
-	o := intake.Options{Logger: g.log, Completed: g.timings.Completed(string(kind)), Tracer: g.tracer}
+	o := intake.Options{Logger: g.log, OnCompleted: g.timings.Completed(string(kind)), Tracer: g.tracer}
 	if kind == event.CDR {
 		// A request with call records may have 4 MiB, a frame about a kilobyte.
 		o.Batch, o.Workers = 32, 1

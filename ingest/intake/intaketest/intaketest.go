@@ -10,7 +10,7 @@ import (
 
 // Process parses and processes items once. Items that cannot be parsed are quarantined.
 func Process[T any](ctx context.Context, p intake.Processor[T], items ...intake.Item) ([]event.Status, error) {
-	var parsed []intake.Parsed[T]
+	var parsed []intake.ParsedItem[T]
 	var quarantined []event.Status
 	for i := range items {
 		content, _, err := p.Parse(&items[i])
@@ -18,7 +18,7 @@ func Process[T any](ctx context.Context, p intake.Processor[T], items ...intake.
 			quarantined = append(quarantined, items[i].Status(event.Quarantined, intake.ClipReason(err.Error())))
 			continue
 		}
-		parsed = append(parsed, intake.Parsed[T]{Item: &items[i], Content: content})
+		parsed = append(parsed, intake.ParsedItem[T]{Item: &items[i], Content: content})
 	}
 	statuses, err := p.Process(ctx, parsed)
 	return append(quarantined, statuses...), err
@@ -31,5 +31,5 @@ func Describe[T any](p intake.Processor[T], e *intake.Entry) string {
 	if err != nil {
 		return ""
 	}
-	return p.Describe(intake.Parsed[T]{Item: &item, Content: content})
+	return p.Describe(intake.ParsedItem[T]{Item: &item, Content: content})
 }
