@@ -46,8 +46,8 @@ type Operator struct {
 	Token string `json:"token" secret:"yes"` // sent as Authorization: Bearer
 	// Timeout bounds a request to the back end.
 	Timeout time.Duration `json:"timeout"`
-	// AtOnce is the largest number of concurrent commands.
-	AtOnce int `json:"at_once"`
+	// MaxConcurrent is the largest number of concurrent commands.
+	MaxConcurrent int `json:"at_once"`
 	// ReportWithin is the time after which the job of a command fails if the operator has not
 	// reported its end.
 	ReportWithin time.Duration `json:"report_within"`
@@ -55,7 +55,7 @@ type Operator struct {
 
 func (o *Operator) derive() {
 	o.Timeout = cmp.Or(o.Timeout, 5*time.Second)
-	o.AtOnce = cmp.Or(o.AtOnce, 16)
+	o.MaxConcurrent = cmp.Or(o.MaxConcurrent, 16)
 	o.ReportWithin = cmp.Or(o.ReportWithin, 24*time.Hour)
 }
 
@@ -68,6 +68,6 @@ func (o *Operator) validate(m *strict.Mistakes) {
 	}
 	asciiField(m, "operator.token", o.Token, 4096)
 	m.AddIf(o.Timeout < 100*time.Millisecond || o.Timeout > 8*time.Second, "operator.timeout", "expected 100ms to 8s, got %q", o.Timeout)
-	m.AddIf(o.AtOnce < 1 || o.AtOnce > 64, "operator.at_once", "expected 1 to 64, got %d", o.AtOnce)
+	m.AddIf(o.MaxConcurrent < 1 || o.MaxConcurrent > 64, "operator.at_once", "expected 1 to 64, got %d", o.MaxConcurrent)
 	m.AddIf(o.ReportWithin < time.Minute || o.ReportWithin > 30*24*time.Hour, "operator.report_within", "expected 1m to 720h, got %q", o.ReportWithin)
 }

@@ -83,8 +83,8 @@ const (
 	Receiver    = "receiver"
 	Transmitter = "transmitter"
 	Kannel      = "kannel"
-	Each        = "each"
-	One         = "one"
+	EachGateway = "each"
+	OneGateway  = "one"
 )
 
 // Preset sets the defaults of settings for which 0 is invalid.
@@ -104,7 +104,7 @@ func (c *Carrier) derive() {
 		c.InFlight, c.EnquireLink = 0, 0
 		return
 	}
-	c.Gateways = cmp.Or(c.Gateways, Each)
+	c.Gateways = cmp.Or(c.Gateways, EachGateway)
 	c.Bind, c.TLS, c.Alphabet = cmp.Or(c.Bind, Transceiver), cmp.Or(c.TLS, NoTLS), cmp.Or(c.Alphabet, "gsm7")
 }
 
@@ -195,7 +195,7 @@ func (c *Carrier) validateSMPP(m *strict.Mistakes, prefix string) {
 	asciiField(m, prefix+"system_type", c.SystemType, 12)
 	asciiField(m, prefix+"address_range", c.AddressRange, 40)
 	oneOf(m, prefix+"tls", c.TLS, DirectTLS, NoTLS)
-	oneOf(m, prefix+"gateways", c.Gateways, Each, One)
+	oneOf(m, prefix+"gateways", c.Gateways, EachGateway, OneGateway)
 	oneOf(m, prefix+"alphabet", c.Alphabet, "gsm7", "gsm7-packed", "latin1")
 	m.AddIf(c.EnquireLink < time.Second || c.EnquireLink > time.Hour, prefix+"enquire_link", "expected 1s to 1h, got %q", c.EnquireLink)
 	m.AddIf(c.InFlight < 1 || c.InFlight > 100_000, prefix+"in_flight", "expected 1 to 100000, got %d", c.InFlight)

@@ -142,8 +142,8 @@ type Delivery struct {
 type Overload struct {
 	// Webhooks limits requests that are written to the journal: webhooks, inbound messages,
 	// receipts and call records. API limits REST and SOAP.
-	Webhooks Bound `json:"webhooks"`
-	API      Bound `json:"api"`
+	Webhooks RequestLimit `json:"webhooks"`
+	API      RequestLimit `json:"api"`
 	// Searches limits the concurrent searches and long lists of REST and the admin API.
 	Searches int `json:"searches"`
 	// AccountShare is the largest share of each limit that an account may use, in percent.
@@ -208,8 +208,8 @@ const (
 	LogJSON = "json"
 )
 
-// Bound limits the concurrent requests of a kind.
-type Bound struct {
+// RequestLimit limits the concurrent requests of a kind.
+type RequestLimit struct {
 	Requests int   `json:"requests"`
 	Bytes    Bytes `json:"bytes"` // memory of the bodies
 }
@@ -290,7 +290,7 @@ func Default() Config {
 		Inbound:  Inbound{AnswerWait: 3 * time.Second, JoinWait: 5 * time.Minute},
 		Delivery: Delivery{Schedule: []time.Duration{5 * s, 30 * s, 2 * m, 10 * m, 30 * m, h, 3 * h, 6 * h, 12 * h, 24 * h}, Retention: 720 * time.Hour},
 		Overload: Overload{
-			Webhooks: Bound{Requests: 512, Bytes: 32 << 20}, API: Bound{Requests: 256, Bytes: 64 << 20},
+			Webhooks: RequestLimit{Requests: 512, Bytes: 32 << 20}, API: RequestLimit{Requests: 256, Bytes: 64 << 20},
 			Searches: 8, AccountShare: 50, Wait: 250 * time.Millisecond, Connections: 10_000,
 		},
 		Rules:    Rules{ActionsPerFrame: 100, ActionsPerMinute: 6000},

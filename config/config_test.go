@@ -81,7 +81,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 		},
 		Ledger: config.Ledger{MasterKey: masterKey + "," + masterKey, CheckpointDir: "/srv/heads", CheckpointCallback: true},
 		Overload: config.Overload{
-			Webhooks: config.Bound{Requests: 100, Bytes: 64 << 20}, API: config.Bound{Requests: 50, Bytes: 32 << 20},
+			Webhooks: config.RequestLimit{Requests: 100, Bytes: 64 << 20}, API: config.RequestLimit{Requests: 50, Bytes: 32 << 20},
 			Searches: 4, AccountShare: 80, Wait: 100 * time.Millisecond, Connections: 500,
 		},
 		Rules: config.Rules{ActionsPerFrame: 20, ActionsPerMinute: 300},
@@ -95,7 +95,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 		Tracing:  config.Tracing{URL: "http://127.0.0.1:4318", Sample: 0.25, Headers: "api-key=hush,x=y"},
 		TimeZone: zone, ReceiptSecret: "hush-hush-123456",
 		Carriers: []config.Carrier{{Type: "simulator", Name: "simulator", Window: 1000}},
-		Operator: config.Operator{Type: "simulator", Timeout: 5 * time.Second, AtOnce: 16, ReportWithin: 24 * time.Hour},
+		Operator: config.Operator{Type: "simulator", Timeout: 5 * time.Second, MaxConcurrent: 16, ReportWithin: 24 * time.Hour},
 		Lookup:   config.Lookup{Type: "simulator", Cache: 10 * time.Minute, Timeout: 10 * time.Second},
 	}
 	relaytest.Equal(t, "the configuration", c, want)

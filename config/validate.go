@@ -172,7 +172,7 @@ const largestBody = 8 << 20
 
 func (c *Config) validateOverload(m *strict.Mistakes) {
 	o := c.Overload
-	for name, b := range map[string]Bound{"overload.webhooks": o.Webhooks, "overload.api": o.API} {
+	for name, b := range map[string]RequestLimit{"overload.webhooks": o.Webhooks, "overload.api": o.API} {
 		m.AddIf(b.Requests < 2, name+".requests", "expected at least 2, got %d", b.Requests)
 		m.AddIf(o.AccountShare >= 1 && b.Bytes/100*Bytes(o.AccountShare) < largestBody, name+".bytes",
 			"expected at least 8MiB for one account, which may use %d %% of it, got %q", o.AccountShare, b.Bytes)

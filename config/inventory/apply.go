@@ -30,8 +30,8 @@ type Mode struct {
 	Trusted bool
 }
 
-// Applied is the result of an apply or a dry run. Records are named as by Thing.String.
-type Applied struct {
+// ApplyResult is the result of an apply or a dry run. Records are named as by RecordName.String.
+type ApplyResult struct {
 	Document string           `json:"document"` // the owner of the records
 	DryRun   bool             `json:"dry_run"`
 	Accounts []AppliedAccount `json:"accounts"` // of the document, without new accounts in a dry run

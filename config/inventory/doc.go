@@ -6,7 +6,7 @@
 // the records of earlier inventories. A document with a mistake is refused whole, with all
 // mistakes and their paths. Records that a document omits stay: Merge returns the declared
 // records after an apply, and Omitted the records that a prune removes. relay/inventory applies
-// documents; Mode and Applied are the options and the result of an apply.
+// documents; Mode and ApplyResult are the options and the result of an apply.
 //
 // Seal replaces tokens and SOAP passwords by hashes, because they are only compared. Mask
 // hides all secrets. Parse replaces a mask by the secret of the same record.

@@ -59,7 +59,7 @@ func Parse(data []byte, o Options) (*Document, error) {
 			return nil, err
 		}
 	}
-	known := newKnown(set.Whole())
+	known := newKnown(set.Merged())
 	known.unmask(&d, &mistakes)
 	parts := set.Parts()
 	if o.Prune {

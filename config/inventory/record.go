@@ -8,21 +8,21 @@ import (
 
 // recordList has operations on the records of one kind in O, a document or an account.
 type recordList[O any] struct {
-	merge   func(old, fresh *O)             // merges the records of fresh into those of old
-	omitted func(old, fresh *O)             // deletes the records that fresh has from old
-	things  func(o *O, path string) []Thing // lists the records with their paths, which begin with path
+	merge   func(old, fresh *O)                  // merges the records of fresh into those of old
+	omitted func(old, fresh *O)                  // deletes the records that fresh has from old
+	things  func(o *O, path string) []RecordName // lists the records with their paths, which begin with path
 }
 
-// list returns the operations on a kind of records. kind is Thing.Kind, and path the path of
+// list returns the operations on a kind of records. kind is RecordName.Kind, and path the path of
 // the list in its owner. key returns the unique key of a record, label its name in messages,
 // and join merges a fresh record into an old one.
 func list[O, T any](kind, path string, records func(*O) *[]T, key, label func(T) string, join func(old, fresh T) T) recordList[O] {
 	return recordList[O]{
 		merge:   func(old, fresh *O) { *records(old) = merge(*records(old), *records(fresh), key, join) },
 		omitted: func(old, fresh *O) { *records(old) = omitted(*records(old), *records(fresh), key) },
-		things: func(o *O, prefix string) (things []Thing) {
+		things: func(o *O, prefix string) (things []RecordName) {
 			for i, r := range *records(o) {
-				things = append(things, Thing{Kind: kind, Name: label(r), Path: fmt.Sprintf("%s%s[%d]", prefix, path, i), key: key(r)})
+				things = append(things, RecordName{Kind: kind, Name: label(r), Path: fmt.Sprintf("%s%s[%d]", prefix, path, i), key: key(r)})
 			}
 			return things
 		},
@@ -67,11 +67,11 @@ func login() recordList[Account] {
 				old.SOAP = nil
 			}
 		},
-		things: func(a *Account, path string) []Thing {
+		things: func(a *Account, path string) []RecordName {
 			if a.SOAP == nil {
 				return nil
 			}
-			return []Thing{{Kind: "SOAP username", Name: a.SOAP.Username, Path: path + "soap"}}
+			return []RecordName{{Kind: "SOAP username", Name: a.SOAP.Username, Path: path + "soap"}}
 		},
 	}
 }
@@ -98,8 +98,8 @@ func mergeSIM(old, fresh SIM) SIM {
 	return fresh
 }
 
-// Thing names a record that a document declares.
-type Thing struct {
+// RecordName names a record that a document declares.
+type RecordName struct {
 	Kind    string // sensor type, decoder, SIM and so on
 	Account string // name of the account; empty for records that belong to none
 	Name    string // of the record, for messages
@@ -109,7 +109,7 @@ type Thing struct {
 
 // String returns the full name of the record: "account acme: decoder d1", or "sensor type
 // temperature".
-func (t Thing) String() string {
+func (t RecordName) String() string {
 	name := t.Kind + " " + t.Name
 	if t.Account != "" {
 		return "account " + t.Account + ": " + name
@@ -120,11 +120,11 @@ func (t Thing) String() string {
 // identity is the same for the same record in two documents.
 type identity struct{ kind, account, key string }
 
-func (t Thing) identity() identity { return identity{t.Kind, t.Account, t.key} }
+func (t RecordName) identity() identity { return identity{t.Kind, t.Account, t.key} }
 
-// Things lists the records of a document without its accounts, which are never removed.
-func Things(d Document) []Thing {
-	var things []Thing
+// RecordNames lists the records of a document without its accounts, which are never removed.
+func RecordNames(d Document) []RecordName {
+	var things []RecordName
 	for _, list := range recordsOfDocument() {
 		things = append(things, list.things(&d, "")...)
 	}

@@ -42,8 +42,8 @@ func (s Set) Names() []string {
 	return names
 }
 
-// Whole returns the records of all documents, merged.
-func (s Set) Whole() Document {
+// Merged returns the records of all documents, merged.
+func (s Set) Merged() Document {
 	parts := s.Parts()
 	for i := range parts {
 		parts[i].Name = ""
@@ -61,8 +61,8 @@ func (s Set) Part(owner string) Document {
 	return Document{Name: owner}
 }
 
-// Less returns the set without a document.
-func (s Set) Less(owner string) Set {
+// Without returns the set without a document.
+func (s Set) Without(owner string) Set {
 	s.Named = slices.DeleteFunc(slices.Clone(s.Named), func(part Document) bool { return part.Owner() == owner })
 	if owner == Default {
 		s.Document = Document{}
@@ -114,8 +114,8 @@ func (s Set) Owners() (o Owners) {
 	return o
 }
 
-// Of returns the name of the document that owns an account; empty if none does.
-func (o Owners) Of(acct Account) string {
+// OwnerOf returns the name of the document that owns an account; empty if none does.
+func (o Owners) OwnerOf(acct Account) string {
 	for i, name := range o.names {
 		if o.index[i].Find(acct) >= 0 && !o.foreign[i][acct.Name] {
 			return name
@@ -130,9 +130,9 @@ func (s Set) Join(fresh Document) Set {
 	owner := fresh.Owner()
 	var foreign []string
 	part := Merge(s.Part(owner), fresh)
-	owners := s.Less(owner).Owners()
+	owners := s.Without(owner).Owners()
 	for _, a := range part.Accounts {
-		if owners.Of(a) != "" {
+		if owners.OwnerOf(a) != "" {
 			foreign = append(foreign, a.Name)
 		}
 	}
@@ -154,21 +154,21 @@ func (s Set) withForeign(owner string, accounts []string) Set {
 // Conflicts returns a mistake for each record and setting that another document owns.
 func (s Set) Conflicts(fresh Document) strict.Mistakes {
 	var mistakes strict.Mistakes
-	set := s.Less(fresh.Owner())
+	set := s.Without(fresh.Owner())
 	owned := make(map[identity]string)
 	for _, part := range set.Parts() {
-		for _, t := range Things(part) {
+		for _, t := range RecordNames(part) {
 			owned[t.identity()] = part.Owner()
 		}
 	}
-	for _, t := range Things(fresh) {
+	for _, t := range RecordNames(fresh) {
 		if owner, taken := owned[t.identity()]; taken {
 			mistakes.Add(t.Path, "%s belongs to the document %q", t, owner)
 		}
 	}
 	owners := set.Owners()
 	for i, a := range fresh.Accounts {
-		if owner := owners.Of(a); owner != "" {
+		if owner := owners.OwnerOf(a); owner != "" {
 			refuse := func(declared bool, field string) {
 				mistakes.AddIf(declared, fmt.Sprintf("accounts[%d].%s", i, field), "account %s belongs to the document %q", a.Name, owner)
 			}
@@ -185,14 +185,14 @@ func (s Set) Conflicts(fresh Document) strict.Mistakes {
 // records that it took over: "account acme: decoder d1 (from a)".
 func (s Set) Adopt(fresh Document) (Set, []string) {
 	declared := make(map[identity]bool)
-	for _, t := range Things(fresh) {
+	for _, t := range RecordNames(fresh) {
 		declared[t.identity()] = true
 	}
 	var taken []string
 	owners, named, settings := s.Owners(), IndexOf(fresh.Accounts), Document{Name: fresh.Name}
-	for _, part := range s.Less(fresh.Owner()).Parts() {
+	for _, part := range s.Without(fresh.Owner()).Parts() {
 		origin := " (from " + part.Owner() + ")"
-		for _, t := range Things(part) {
+		for _, t := range RecordNames(part) {
 			if declared[t.identity()] {
 				taken = append(taken, t.String()+origin)
 			}
@@ -202,7 +202,7 @@ func (s Set) Adopt(fresh Document) (Set, []string) {
 		document.Accounts = nil
 		for _, a := range accounts {
 			isNamed := named.Find(a) >= 0
-			if isNamed && owners.Of(a) == part.Owner() {
+			if isNamed && owners.OwnerOf(a) == part.Owner() {
 				taken = append(taken, "account "+a.Name+origin)
 				settings.Accounts = append(settings.Accounts, a.settings())
 				foreign = append(slices.Clone(foreign), a.Name)

@@ -96,9 +96,9 @@ func (h *Health) Check(context.Context) error {
 	return nil
 }
 
-// Go calls submit in the background and passes its outcome to done. It records the error of an
+// SubmitAsync calls submit in the background and passes its outcome to done. It records the error of an
 // outcome that pauses the queue. Other outcomes, except Unknown, clear the error.
-func (h *Health) Go(submit func() Outcome, done func(Outcome)) {
+func (h *Health) SubmitAsync(submit func() Outcome, done func(Outcome)) {
 	go func() {
 		o := submit()
 		if o.PauseQueue {

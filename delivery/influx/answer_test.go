@@ -163,10 +163,10 @@ func TestBadLinesAreFoundAndTheRestIsStored(t *testing.T) {
 			})
 			s := openStore(t, influx.Options{URL: server.URL, Bucket: "b"})
 			refused := relaytest.Must(s.Write(t.Context(), batch(tc.n)))(t)
-			var want []iot.Refused
+			var want []iot.RefusedItem
 			for i := range tc.n {
 				if tc.bad(i) {
-					want = append(want, iot.Refused{Point: i, Radio: -1})
+					want = append(want, iot.RefusedItem{Point: i, Radio: -1})
 				}
 			}
 			for i := range refused {

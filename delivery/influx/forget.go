@@ -17,7 +17,7 @@ import (
 // DELETE for all sensors with the same cutoff, on 2.x by a call of the delete API for each
 // sensor that has such points. A shorter retention of the bucket or retention policy deletes
 // points earlier.
-func (s *Store) Forget(ctx context.Context, acct relay.AccountID, old []iot.Expired) error {
+func (s *Store) Forget(ctx context.Context, acct relay.AccountID, old []iot.ExpiredPoints) error {
 	sv, err := s.server(ctx)
 	if err != nil {
 		return err

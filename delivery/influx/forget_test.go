@@ -64,7 +64,7 @@ func TestForgetUsesTheDeleteAPIOfInfluxDB2(t *testing.T) {
 	defer server.Close()
 	s := openStore(t, influx.Options{URL: server.URL, Bucket: "b", Org: "o"})
 	cutoff := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	expired := []iot.Expired{{DeviceID: "d1", SensorID: "d1.a", Before: cutoff}, {DeviceID: "d1", SensorID: "d1.b", Before: cutoff}, {DeviceID: "d1", SensorID: "d1.c", Before: cutoff}}
+	expired := []iot.ExpiredPoints{{DeviceID: "d1", SensorID: "d1.a", Before: cutoff}, {DeviceID: "d1", SensorID: "d1.b", Before: cutoff}, {DeviceID: "d1", SensorID: "d1.c", Before: cutoff}}
 	relaytest.NoError(t, s.Forget(t.Context(), 7, expired))
 	expectQuery(t, db, `r.account == "7" and (r.sensor_id == "d1.a" or r.sensor_id == "d1.b" or r.sensor_id == "d1.c")`, "stop: 2026-03-01T12:00:00Z")
 	for _, params := range db.deletes {

@@ -100,7 +100,7 @@ func FuzzLine(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, kind, tag, text string, value float64, ns int64) {
 		p := iot.Point{Account: relay.AccountID(ns), Type: kind, DeviceID: tag, Identifier: tag, Key: kind, SensorID: tag, Time: time.Unix(0, ns).UTC(), Value: value}
-		if p.Invalid() != "" {
+		if p.InvalidReason() != "" {
 			return
 		}
 		expectRoundTrip(t, p)

@@ -39,7 +39,7 @@ func pointKeyOf(p *iot.Point) pointKey {
 func textsOf(points []iot.Point) map[pointKey]int {
 	var texts map[pointKey]int
 	for i := range points {
-		if p := &points[i]; p.IsText && p.Invalid() == "" {
+		if p := &points[i]; p.IsText && p.InvalidReason() == "" {
 			if texts == nil {
 				texts = make(map[pointKey]int)
 			}

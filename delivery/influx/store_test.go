@@ -49,7 +49,7 @@ func useRetentionPolicy(t *testing.T, server *influxtest.Server) {
 	relaytest.Equal(t, "the readings", relaytest.Must(s.Readings(t.Context(), q))(t), []iot.Point{p2, p1})
 	buckets := relaytest.Must(s.Aggregate(t.Context(), iot.AggregateQuery{Query: q, Statistic: iot.Average, Granularity: iot.Hour}))(t)
 	relaytest.Equal(t, "the number of buckets", len(buckets), 1)
-	relaytest.NoError(t, s.Forget(t.Context(), 1, []iot.Expired{{DeviceID: "d1", SensorID: "d1.1", Before: p2.Time}}))
+	relaytest.NoError(t, s.Forget(t.Context(), 1, []iot.ExpiredPoints{{DeviceID: "d1", SensorID: "d1.1", Before: p2.Time}}))
 	relaytest.Equal(t, "the remaining readings", relaytest.Must(s.Readings(t.Context(), q))(t), []iot.Point{p2})
 }
 

@@ -14,7 +14,7 @@ import (
 // Write stores a batch in calls of at most Options.MaxLines lines. Each point is
 // either in a call that the server answered with 204, or refused with a reason.
 // After an error the result is unknown; writing again overwrites.
-func (s *Store) Write(ctx context.Context, b iot.Readings) ([]iot.Refused, error) {
+func (s *Store) Write(ctx context.Context, b iot.Readings) ([]iot.RefusedItem, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, s.wrapError("write", err)
 	}
@@ -35,7 +35,7 @@ func (s *Store) Write(ctx context.Context, b iot.Readings) ([]iot.Refused, error
 			return nil, err
 		}
 	}
-	slices.SortFunc(e.refused, func(a, b iot.Refused) int {
+	slices.SortFunc(e.refused, func(a, b iot.RefusedItem) int {
 		return cmp.Or(cmp.Compare(a.Radio, b.Radio), cmp.Compare(a.Point, b.Point))
 	})
 	return e.refused, nil
@@ -79,13 +79,13 @@ func (s *Store) send(ctx context.Context, e *encodedBatch, lines []line, grouped
 
 type line struct {
 	start, tags, end int // offsets within the buffer
-	origin           iot.Refused
+	origin           iot.RefusedItem
 }
 
 type encodedBatch struct {
 	buf     []byte
 	lines   []line
-	refused []iot.Refused
+	refused []iot.RefusedItem
 }
 
 // lineBytes is the typical size of a line, for the first allocation.
@@ -98,19 +98,19 @@ func encode(b iot.Readings, texts map[pointKey]int) *encodedBatch {
 	for i := range b.Points {
 		p := &b.Points[i]
 		if lastText, hasText := texts[pointKeyOf(p)]; !hasText || p.IsText || i > lastText {
-			e.add(iot.Refused{Point: i, Radio: -1, Reason: p.Invalid()}, func(buf []byte) []byte { return appendPoint(buf, p) })
+			e.add(iot.RefusedItem{Point: i, Radio: -1, Reason: p.InvalidReason()}, func(buf []byte) []byte { return appendPoint(buf, p) })
 		}
 	}
 	for i := range b.Radio {
 		u := &b.Radio[i]
-		e.add(iot.Refused{Point: -1, Radio: i, Reason: u.Invalid()}, func(buf []byte) []byte { return appendUplink(buf, u) })
+		e.add(iot.RefusedItem{Point: -1, Radio: i, Reason: u.InvalidReason()}, func(buf []byte) []byte { return appendUplink(buf, u) })
 	}
 	return e
 }
 
 // add adds the line that encode appends, if any, or the origin if it has a reason to refuse
 // it.
-func (e *encodedBatch) add(origin iot.Refused, encode func([]byte) []byte) {
+func (e *encodedBatch) add(origin iot.RefusedItem, encode func([]byte) []byte) {
 	if origin.Reason != "" {
 		e.refused = append(e.refused, origin)
 		return

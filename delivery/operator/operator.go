@@ -17,17 +17,17 @@ type SIMs interface {
 	Deliver(ctx context.Context, id string, m outbox.SIM) (attempt.SIMResult, error)
 }
 
-// Serves reports whether a delivery's relay still serves its SIM.
-type Serves func(ctx context.Context, d outbox.Delivery) (bool, error)
+// ServesFunc reports whether a delivery's relay still serves its SIM.
+type ServesFunc func(ctx context.Context, d outbox.Delivery) (bool, error)
 
 // Operator checks before each attempt that the relay still serves the SIM.
 type Operator struct {
 	sims   SIMs
-	serves Serves
+	serves ServesFunc
 }
 
 // New returns an Operator.
-func New(sims SIMs, serves Serves) *Operator { return &Operator{sims: sims, serves: serves} }
+func New(sims SIMs, serves ServesFunc) *Operator { return &Operator{sims: sims, serves: serves} }
 
 // Deliver makes one attempt.
 func (o *Operator) Deliver(ctx context.Context, d outbox.Delivery) (attempt.SIMResult, error) {

@@ -46,7 +46,7 @@ func (s *Surface) accountsOf(c *fiber.Ctx, accounts ...account.Account) ([]accou
 		view := accountJSON{
 			ID: a.ID, Name: a.Name, Permissions: append([]string{}, a.Permissions...), CallbackURL: outbox.MaskTarget(a.CallbackURL),
 			Signed: len(a.WebhookSecrets) > 0, Credit: balances[a.ID], Undecryptable: a.Undecryptable,
-			Document: httpd.OrNull(owners.Of(inventory.Account{ID: int64(a.ID), Name: a.Name})),
+			Document: httpd.OrNull(owners.OwnerOf(inventory.Account{ID: int64(a.ID), Name: a.Name})),
 		}
 		if hidesTexts(c) {
 			view.CallbackURL = outbox.MaskPath(a.CallbackURL)

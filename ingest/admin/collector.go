@@ -345,7 +345,7 @@ func NewUpCollector(backends []Backend, now func() time.Time) prometheus.Collect
 		mu.Lock()
 		defer mu.Unlock()
 		if down == nil || now().Sub(checkedAt) >= upMaxAge {
-			down, checkedAt = Down(context.Background(), backends), now()
+			down, checkedAt = CheckBackends(context.Background(), backends), now()
 		}
 		return down
 	}

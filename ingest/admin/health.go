@@ -58,8 +58,8 @@ func (s *Surface) ready(c *fiber.Ctx) error {
 	return c.Status(status).JSON(fiber.Map{"status": word, "backends": backends})
 }
 
-// Down checks back ends and returns the errors of failed ones by name.
-func Down(ctx context.Context, backends []Backend) map[string]error {
+// CheckBackends checks back ends and returns the errors of failed ones by name.
+func CheckBackends(ctx context.Context, backends []Backend) map[string]error {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	errs := make([]error, len(backends))
@@ -113,7 +113,7 @@ func newWatch(backends []Backend, now func() time.Time) *watch {
 
 // check checks all back ends and returns their states in the order of backends.
 func (w *watch) check(ctx context.Context) []BackendState {
-	down := Down(ctx, w.backends)
+	down := CheckBackends(ctx, w.backends)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.now()

@@ -114,7 +114,7 @@ func (s *Surface) putInventory(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"data": applied})
 }
 
-func (s *Surface) logApplied(c *fiber.Ctx, m inventory.Mode, a inventory.Applied) {
+func (s *Surface) logApplied(c *fiber.Ctx, m inventory.Mode, a inventory.ApplyResult) {
 	if a.DryRun {
 		return
 	}

@@ -38,7 +38,7 @@ func (s *Surface) listLedgers(c *fiber.Ctx, sel *selection) error {
 	}
 	start := int(min(offset, uint64(len(overviews)))) //nolint:gosec // at most the length
 	page := overviews[start:min(start+limit, len(overviews))]
-	views, nextCursor := httpd.Each(page, func(o ledger.LogOf) ledgerJSON {
+	views, nextCursor := httpd.Each(page, func(o ledger.LedgerLog) ledgerJSON {
 		view := ledgerJSON{
 			ID: o.Ledger, Account: o.Account, AccountName: names[o.Account], Name: o.Declaration.Name, Declared: o.Declared(), Hash: o.Hash,
 			Claims: o.Declaration.Claims, Entries: o.Log.Entries, Signed: o.Log.Signed, Checkpoint: o.Log.Head,
@@ -74,7 +74,7 @@ func (s *Surface) listLedgerEntries(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	views, nextCursor := httpd.Each(found, func(e ledger.Logged) ledgerEntryJSON {
+	views, nextCursor := httpd.Each(found, func(e ledger.LoggedEntry) ledgerEntryJSON {
 		return ledgerEntryJSON{e.Sequence, e.Type, *rfc3339(e.At), e.Token, e.Hash, e.Data}
 	}), ""
 	if n := len(found); n == limit && found[n-1].Sequence > 0 {

@@ -304,8 +304,8 @@ func (s *Surface) forgetGateway(c *fiber.Ctx) error {
 	return c.SendStatus(fiber.StatusNoContent)
 }
 
-// Recovered is the result of a recovery.
-type Recovered struct {
+// RecoveryResult is the result of a recovery.
+type RecoveryResult struct {
 	Count int `json:"count"` // the number of events that were processed again
 	// Unknown is the number of message parts that are now in state unknown, because they were
 	// due before the outage and may have been sent.

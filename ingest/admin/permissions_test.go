@@ -27,7 +27,7 @@ const password = "correct horse battery"
 // userSession sends requests with the session of a user.
 type userSession struct {
 	api     *operatorAPI
-	session user.SignedIn
+	session user.SignInResult
 	name    string
 }
 
@@ -35,7 +35,7 @@ type userSession struct {
 func (o *operatorAPI) signIn(role user.Role, acct relay.AccountID) userSession {
 	o.t.Helper()
 	name := string(role) + "-1"
-	_, err := o.users.Add(o.t.Context(), user.Addition{Name: name, Role: role, Account: acct, Password: password})
+	_, err := o.users.Add(o.t.Context(), user.NewUser{Name: name, Role: role, Account: acct, Password: password})
 	relaytest.NoError(o.t, err)
 	session, err := o.users.SignIn(o.t.Context(), name, password)
 	relaytest.NoError(o.t, err)

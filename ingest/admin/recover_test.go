@@ -17,8 +17,8 @@ func TestRecoverAcceptsAServerOnlyOnRequest(t *testing.T) {
 		accepted++
 		return "h:5432", conflict
 	}
-	o.surface.Recover = func(context.Context) (Recovered, error) {
-		return Recovered{}, relay.Errorf(relay.KindConflict, "processing has not stopped")
+	o.surface.Recover = func(context.Context) (RecoveryResult, error) {
+		return RecoveryResult{}, relay.Errorf(relay.KindConflict, "processing has not stopped")
 	}
 	for _, step := range []struct {
 		name, body string

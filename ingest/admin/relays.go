@@ -117,7 +117,7 @@ func (s *Surface) getRelay(c *fiber.Ctx, sel *selection) error {
 		return err
 	}
 	view := relayDetailJSON{relayJSON: relayOf(c, r, owner.Name), Document: document, Actions: []actionJSON{}}
-	for _, a := range inbound.ActionsOf(r.Kind, owner.May) {
+	for _, a := range inbound.ActionsOf(r.Kind, owner.HasPermission) {
 		view.Actions = append(view.Actions, actionJSON{a.Name, a.Description, string(a.Takes)})
 	}
 	return c.JSON(fiber.Map{"data": view})
@@ -125,14 +125,14 @@ func (s *Surface) getRelay(c *fiber.Ctx, sel *selection) error {
 
 // explainedJSON is the predicted outcome of a message.
 type explainedJSON struct {
-	State      string               `json:"state"`
-	Reason     string               `json:"reason"`
-	Outcome    string               `json:"outcome"`
-	Message    routedJSON           `json:"message"`
-	Joined     *joinedJSON          `json:"joined"`
-	Matched    *matchedJSON         `json:"matched"`
-	Considered []inbound.Considered `json:"considered"`
-	Requests   []outbox.Outgoing    `json:"requests"`
+	State      string                    `json:"state"`
+	Reason     string                    `json:"reason"`
+	Outcome    string                    `json:"outcome"`
+	Message    routedJSON                `json:"message"`
+	Joined     *joinedJSON               `json:"joined"`
+	Matched    *matchedJSON              `json:"matched"`
+	Considered []inbound.ConsideredRelay `json:"considered"`
+	Requests   []outbox.Outgoing         `json:"requests"`
 }
 
 // routedJSON is the message that the relay receives.
@@ -189,7 +189,7 @@ func (s *Surface) explainRelay(c *fiber.Ctx, sel *selection) error {
 			},
 			int(routed.Status),
 		},
-		Considered: append([]inbound.Considered{}, e.Considered...), Requests: append([]outbox.Outgoing{}, e.Outgoing...),
+		Considered: append([]inbound.ConsideredRelay{}, e.Considered...), Requests: append([]outbox.Outgoing{}, e.Outgoing...),
 	}
 	if e.Part != nil {
 		view.Joined = &joinedJSON{Part: e.Part.Number, Total: e.Part.Total, Missing: e.MissingParts}

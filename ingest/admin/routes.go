@@ -74,7 +74,7 @@ type Deps struct {
 	Jobs    *job.Store
 	Ledgers *ledger.Service
 	// Recover processes the journal again after the database was restored.
-	Recover func(ctx context.Context) (Recovered, error)
+	Recover func(ctx context.Context) (RecoveryResult, error)
 	// AcceptServer accepts the refused PostgreSQL server and returns its name, or "" if no server
 	// was refused. It returns a Conflict error if another server can be used. nil accepts no
 	// server.

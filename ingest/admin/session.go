@@ -27,7 +27,7 @@ type sessionJSON struct {
 	Operations  []string         `json:"operations"` // the operationIds that the role may use
 }
 
-func (s *Surface) sessionJSONOf(session user.SignedIn) sessionJSON {
+func (s *Surface) sessionJSONOf(session user.SignInResult) sessionJSON {
 	view := sessionJSON{
 		Name: session.User.Name, Role: session.User.Role, Provider: string(session.User.Provider), CSRF: session.CSRF(), ExpiresAt: formatTimeOrNil(session.ExpiresAt),
 		Operations: s.operationsOf(session.User.Role),
@@ -67,13 +67,13 @@ func (s *Surface) signIn(c *fiber.Ctx) error {
 	}
 	session, err := s.Users.SignIn(c.UserContext(), form.Name, form.Password)
 	if relay.KindOf(err) == relay.KindUnauthenticated {
-		s.auth.Guesses().Wrong(attempt)
+		s.auth.AttemptLimiter().RecordFailure(attempt)
 		return httpd.Message(c, fiber.StatusUnauthorized, err.Error())
 	}
 	if err != nil {
 		return err
 	}
-	s.auth.Guesses().Right(attempt)
+	s.auth.AttemptLimiter().RecordSuccess(attempt)
 	if err := s.beginSession(c, session); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (s *Surface) signIn(c *fiber.Ctx) error {
 // error with the status 429.
 func (s *Surface) passwordAttempt(c *fiber.Ctx, name, password string) (httpd.Attempt, error) {
 	attempt := httpd.AttemptOf(c, "user "+name, name+"\x00"+password)
-	if wait := s.auth.Guesses().Wait(attempt); wait > 0 {
+	if wait := s.auth.AttemptLimiter().Wait(attempt); wait > 0 {
 		c.Set(fiber.HeaderRetryAfter, httpd.RetryAfter(wait))
 		return attempt, fiber.NewError(fiber.StatusTooManyRequests, httpd.TooManyAttempts)
 	}
@@ -92,7 +92,7 @@ func (s *Surface) passwordAttempt(c *fiber.Ctx, name, password string) (httpd.At
 }
 
 // beginSession records a sign-in in the audit log and sets the cookie of the session.
-func (s *Surface) beginSession(c *fiber.Ctx, session user.SignedIn) error {
+func (s *Surface) beginSession(c *fiber.Ctx, session user.SignInResult) error {
 	now := s.Now().UTC()
 	err := s.Audit.Begin(c.UserContext(), audit.Entry{
 		ID: relay.NewID(now), At: now, Actor: session.User.Name, Role: string(session.User.Role), Address: httpd.ClientIP(c), Operation: "signIn",
@@ -157,7 +157,7 @@ func (s *Surface) setOwnPassword(c *fiber.Ctx) error {
 	}
 	err = s.Users.SetOwnPassword(c.UserContext(), p.Name, form.Password, form.NewPassword)
 	if relay.FieldsOf(err)["password"] != nil {
-		s.auth.Guesses().Wrong(attempt)
+		s.auth.AttemptLimiter().RecordFailure(attempt)
 	}
 	if err != nil {
 		return err

@@ -53,7 +53,7 @@ func TestTheWatchRecordsTheStartOfEachState(t *testing.T) {
 }
 
 func TestAPanicInACheckIsAnError(t *testing.T) {
-	down := Down(t.Context(), []Backend{
+	down := CheckBackends(t.Context(), []Backend{
 		{Name: "cache", Check: func(context.Context) error { panic("check panicked") }},
 		{Name: "records", Check: func(context.Context) error { return nil }},
 	})

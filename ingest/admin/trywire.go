@@ -34,7 +34,7 @@ type TriedFrame struct {
 	Values   []TriedValue   `json:"values"`
 	Readings []TriedReading `json:"readings"`
 	Stored   []TriedReading `json:"stored"`
-	Errors   []Complaint    `json:"errors"`
+	Errors   []SourceError  `json:"errors"`
 	Warnings []string       `json:"warnings"`
 	Refused  string         `json:"refused"` // the reason why nothing would be stored
 	Notes    []string       `json:"notes"`
@@ -59,8 +59,8 @@ type TriedReading struct {
 	Text         *string    `json:"text,omitempty"`
 }
 
-// Complaint is an error of a decoder, with its position in the source if it is known.
-type Complaint struct {
+// SourceError is an error of a decoder, with its position in the source if it is known.
+type SourceError struct {
 	Message string `json:"message"`
 	Line    *int   `json:"line"`
 	Column  *int   `json:"column"`
@@ -114,8 +114,8 @@ func readingOf(p iot.Point) TriedReading {
 }
 
 // complaintOf returns an error of a codec with the position that its text contains.
-func complaintOf(text string) Complaint {
-	c := Complaint{Message: text}
+func complaintOf(text string) SourceError {
+	c := SourceError{Message: text}
 	if match := regexp.MustCompile(`line (\d+), column (\d+)`).FindStringSubmatch(text); match != nil {
 		line, _ := strconv.Atoi(match[1])
 		column, _ := strconv.Atoi(match[2])

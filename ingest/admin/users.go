@@ -61,7 +61,7 @@ func (s *Surface) addUser(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	u, err := s.Users.Add(c.UserContext(), user.Addition{Name: form.Name, Role: form.Role, Account: acct, Password: form.Password})
+	u, err := s.Users.Add(c.UserContext(), user.NewUser{Name: form.Name, Role: form.Role, Account: acct, Password: form.Password})
 	if err != nil {
 		return err
 	}

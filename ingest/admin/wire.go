@@ -83,7 +83,7 @@ func readJSON(c *fiber.Ctx, limit int, v any) error {
 // that were not read are unknown.
 func (s *selection) Err() error {
 	for name := range s.body {
-		if !slices.Contains(s.bodyFields, name) && !s.Knows(name) {
+		if !slices.Contains(s.bodyFields, name) && !s.IsKnown(name) {
 			s.Add(name, "This field is unknown.")
 		}
 	}
@@ -189,7 +189,7 @@ func (s *selection) ids() []string {
 
 // flag returns a boolean, or false if it is missing.
 func (s *selection) flag(name string) bool {
-	v := s.Flag(name)
+	v := s.Bool(name)
 	return v != nil && *v
 }
 

@@ -17,7 +17,7 @@ type Adapter struct {
 	Parse func(e *intake.Entry) ([]inbound.Message, error)
 	// Verify checks the carrier's signature with the token's secret; nil for a carrier
 	// that does not sign.
-	Verify func(r *Signed, secret string) error
+	Verify func(r *SignedRequest, secret string) error
 	// Answer writes the success response. id is the id of the event.
 	Answer func(c *fiber.Ctx, id string) error
 }

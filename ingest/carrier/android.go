@@ -88,7 +88,7 @@ func parseForwarded(alphabet *sms.Alphabet, e *intake.Entry, o, query object) ([
 
 // verifyAndroid checks X-Signature: the hex of an HMAC-SHA256 with the app's signing key
 // over the body and X-Timestamp, without a separator.
-func verifyAndroid(r *Signed, secret string) error {
+func verifyAndroid(r *SignedRequest, secret string) error {
 	signature, timestamp := r.Header("X-Signature"), r.Header("X-Timestamp")
 	if signature == "" || timestamp == "" {
 		return httpd.ErrUnsigned

@@ -33,7 +33,7 @@ func parsePlivo(f *form) ([]inbound.Message, error) {
 // HMAC-SHA256 with the auth token over the URL and a nonce, and in V3 the parameters. The
 // headers named Ma have the signature of a subaccount's main account. V2 does not cover the
 // parameters, so a nonce is accepted with one body only.
-func (n *nonces) verifyPlivo(r *Signed, secret string) error {
+func (n *nonces) verifyPlivo(r *SignedRequest, secret string) error {
 	for _, account := range []string{"", "Ma-"} {
 		if err := verifyPlivoV3(r, account, secret); err != httpd.ErrUnsigned { //nolint:errorlint // verifyPlivoV3 does not wrap it
 			return err
@@ -54,7 +54,7 @@ func (n *nonces) verifyPlivo(r *Signed, secret string) error {
 	return httpd.ErrUnsigned
 }
 
-func verifyPlivoV3(r *Signed, account, secret string) error {
+func verifyPlivoV3(r *SignedRequest, account, secret string) error {
 	signature, nonce := r.Header("X-Plivo-Signature-"+account+"V3"), r.Header("X-Plivo-Signature-V3-Nonce")
 	if signature == "" || nonce == "" {
 		return httpd.ErrUnsigned
@@ -107,7 +107,7 @@ func newNonces() *nonces { return &nonces{used: make(map[string][sha256.Size]byt
 
 // accept reports whether a nonce is new, or was used for the same request, which a carrier repeats
 // if it receives no answer.
-func (n *nonces) accept(nonce string, r *Signed) bool {
+func (n *nonces) accept(nonce string, r *SignedRequest) bool {
 	sum := sha256.Sum256(append([]byte(r.URL+"\x00"), r.Body...))
 	n.mu.Lock()
 	defer n.mu.Unlock()

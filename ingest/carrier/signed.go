@@ -33,8 +33,8 @@ const maxAge = 48 * time.Hour
 // maxSkew is the maximum time by which a carrier's clock may be ahead of the gateway's clock.
 const maxSkew = 5 * time.Minute
 
-// Signed has the parts of a request that a signature may cover.
-type Signed struct {
+// SignedRequest has the parts of a request that a signature may cover.
+type SignedRequest struct {
 	Method string
 	// URL is the URL that the carrier called: the public URL of the gateway, which a
 	// proxy may have changed, with the path and query as sent.
@@ -47,7 +47,7 @@ type Signed struct {
 }
 
 // signedOf returns a request's Signed, which shares memory with the request.
-func (s *Surface) signedOf(c *fiber.Ctx) (*Signed, error) {
+func (s *Surface) signedOf(c *fiber.Ctx) (*SignedRequest, error) {
 	body, err := httpd.RawBody(c, s.opts.BodyLimit)
 	if err != nil {
 		return nil, err
@@ -57,26 +57,26 @@ func (s *Surface) signedOf(c *fiber.Ctx) (*Signed, error) {
 	if query := uri.QueryString(); len(query) > 0 {
 		signedURL += "?" + string(query)
 	}
-	return &Signed{
+	return &SignedRequest{
 		Method: c.Method(), URL: signedURL, ContentType: c.Get(fiber.HeaderContentType),
 		Header: func(name string) string { return c.Get(name) }, Body: body, Now: s.opts.Now(),
 	}, nil
 }
 
-func (s *Signed) base() string {
+func (s *SignedRequest) base() string {
 	base, _, _ := strings.Cut(s.URL, "?")
 	return base
 }
 
 // query returns the parameters of the URL. It drops invalid parameters, so that the signature does
 // not match.
-func (s *Signed) query() url.Values {
+func (s *SignedRequest) query() url.Values {
 	_, query, _ := strings.Cut(s.URL, "?")
 	values, _ := url.ParseQuery(query)
 	return values
 }
 
-func (s *Signed) form() (url.Values, error) {
+func (s *SignedRequest) form() (url.Values, error) {
 	if len(s.Body) == 0 || !isForm(s.ContentType) {
 		return nil, nil
 	}

@@ -21,7 +21,7 @@ import (
 func signingTime() time.Time { return time.Unix(1782903600, 0) }
 
 type signature struct {
-	verify  func(*Signed, string) error
+	verify  func(*SignedRequest, string) error
 	secret  string
 	method  string
 	url     string
@@ -41,7 +41,7 @@ func (s signature) check() error {
 	if now.IsZero() {
 		now = signingTime()
 	}
-	return s.verify(&Signed{Method: s.method, URL: s.url, ContentType: s.kind, Header: h.Get, Body: []byte(s.body), Now: now}, s.secret)
+	return s.verify(&SignedRequest{Method: s.method, URL: s.url, ContentType: s.kind, Header: h.Get, Body: []byte(s.body), Now: now}, s.secret)
 }
 
 const (
@@ -193,9 +193,9 @@ func TestANonceIsAcceptedForOneBody(t *testing.T) {
 func TestTheOldestNoncesAreDeleted(t *testing.T) {
 	n := newNonces()
 	for i := range maxNonces + 2 {
-		n.accept(fmt.Sprint(i), &Signed{Body: []byte("a")})
+		n.accept(fmt.Sprint(i), &SignedRequest{Body: []byte("a")})
 	}
-	otherPost := &Signed{Body: []byte("b")}
+	otherPost := &SignedRequest{Body: []byte("b")}
 	relaytest.Equal(t, "the number of stored nonces", len(n.used), maxNonces)
 	relaytest.Equal(t, "the oldest nonce is accepted again", n.accept("0", otherPost), true)
 	relaytest.Equal(t, "a stored nonce is accepted for another body", n.accept("5", otherPost), false)

@@ -90,7 +90,7 @@ func (f *form) base64(name string) []byte {
 // verifySinch checks X-Sinch-Webhook-Signature of the Conversation API: the base64 of an
 // HMAC with the webhook's secret over the body, a nonce and the time, separated by dots.
 // The SMS API does not sign; it uses Basic authentication.
-func verifySinch(r *Signed, secret string) error {
+func verifySinch(r *SignedRequest, secret string) error {
 	const name = "X-Sinch-Webhook-Signature"
 	signature, nonce, timestamp := r.Header(name), r.Header(name+"-Nonce"), r.Header(name+"-Timestamp")
 	if signature == "" || nonce == "" || timestamp == "" {

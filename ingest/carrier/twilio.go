@@ -57,7 +57,7 @@ func answerXML(mime string) func(c *fiber.Ctx, id string) error {
 // auth token over the URL and the names and values of a form, ordered by name. The query
 // parameter bodySHA256 has the SHA-256 of any other body. The signature does not cover a time:
 // a repetition is recognized by its MessageSid.
-func verifyTwilio(r *Signed, secret string) error {
+func verifyTwilio(r *SignedRequest, secret string) error {
 	signature := r.Header("X-Twilio-Signature")
 	if signature == "" {
 		return httpd.ErrUnsigned
@@ -89,7 +89,7 @@ func verifyTwilio(r *Signed, secret string) error {
 
 // twilioURLs returns the URLs that Twilio may have signed: with and without the port, and
 // with the user and password if the request has them.
-func twilioURLs(r *Signed) []string {
+func twilioURLs(r *SignedRequest) []string {
 	scheme, host, _ := strings.Cut(r.URL, "://")
 	path := ""
 	if i := strings.IndexAny(host, "/?"); i >= 0 {

@@ -69,7 +69,7 @@ func parseVonage(f *form) ([]inbound.Message, error) {
 var vonageEscaper = strings.NewReplacer("&", "_", "=", "_")
 
 // verifyVonage checks the JWT in Authorization, or the parameter sig.
-func verifyVonage(r *Signed, secret string) error {
+func verifyVonage(r *SignedRequest, secret string) error {
 	if scheme, token, _ := strings.Cut(r.Header("Authorization"), " "); strings.EqualFold(scheme, "Bearer") && isJWT(token) {
 		var claims struct {
 			IssuedAt    float64 `json:"iat"` // seconds since 1970
@@ -120,7 +120,7 @@ func verifyVonage(r *Signed, secret string) error {
 
 // vonagePayload checks the hash of a post, which covers the body or the parameters as an ordered
 // JSON object.
-func vonagePayload(r *Signed, want string) error {
+func vonagePayload(r *SignedRequest, want string) error {
 	raw := sha256.Sum256(r.Body)
 	if len(r.Body) > 0 && sameHex(want, raw[:]) {
 		return nil
@@ -166,7 +166,7 @@ func orderedObject(text string) ([]byte, error) {
 
 // vonageParameters returns the parameters of the query, the form or the JSON body, or an empty map
 // if they are invalid.
-func vonageParameters(r *Signed) map[string]string {
+func vonageParameters(r *SignedRequest) map[string]string {
 	parameters := make(map[string]string)
 	if len(r.Body) > 0 && !isForm(r.ContentType) {
 		o, _ := jsonObject(r.Body)

@@ -33,7 +33,7 @@ func (s oneAccount) AccountByName(ctx context.Context, name string) (account.Acc
 }
 
 func TestActingRequestsAreNotLimitedLikeTheAccounts(t *testing.T) {
-	limits := NewLimits(LimitOptions{API: Bound{Requests: 1}, Wait: time.Millisecond, Logger: discardLogger()})
+	limits := NewLimits(LimitOptions{API: RequestLimit{Requests: 1}, Wait: time.Millisecond, Logger: discardLogger()})
 	app := New(Options{Logger: discardLogger(), Limits: limits})
 	auth := NewAuth(AuthDeps{
 		Tokens: newStore(), AdminToken: "root", Now: time.Now, Accounts: oneAccount{},
@@ -87,8 +87,8 @@ func TestRequestsMatchOperations(t *testing.T) {
 // oneSession is a store that returns a session of an operator.
 type oneSession struct{}
 
-func (oneSession) Session(_ context.Context, token string) (user.SignedIn, error) {
-	return user.SignedIn{User: user.User{Name: "olga", Role: user.Operator}, Token: token}, nil
+func (oneSession) Session(_ context.Context, token string) (user.SignInResult, error) {
+	return user.SignInResult{User: user.User{Name: "olga", Role: user.Operator}, Token: token}, nil
 }
 
 func TestOperationsThatChargeRequireTheCSRFToken(t *testing.T) {

@@ -57,7 +57,7 @@ type Auth struct {
 	adminSum [sha256.Size]byte        // SHA-256 of AdminToken
 	cache    atomic.Pointer[sync.Map] // [32]byte → *cachedToken
 	size     atomic.Int64             // the number of tokens in cache
-	guesses  *Guesses
+	limiter  *AttemptLimiter
 }
 
 type cachedToken struct {
@@ -70,13 +70,13 @@ type cachedToken struct {
 // NewAuth returns an Auth.
 func NewAuth(d AuthDeps) *Auth {
 	d.Logger = cmp.Or(d.Logger, slog.Default())
-	a := &Auth{AuthDeps: d, guesses: NewGuesses(d.Now), adminSum: sha256.Sum256([]byte(d.AdminToken))}
+	a := &Auth{AuthDeps: d, limiter: NewAttemptLimiter(d.Now), adminSum: sha256.Sum256([]byte(d.AdminToken))}
 	a.cache.Store(new(sync.Map))
 	return a
 }
 
-// Guesses returns the limiter of wrong credentials, for surfaces with their own authentication.
-func (a *Auth) Guesses() *Guesses { return a.guesses }
+// AttemptLimiter returns the limiter of wrong credentials, for surfaces with their own authentication.
+func (a *Auth) AttemptLimiter() *AttemptLimiter { return a.limiter }
 
 // Changed removes changed and revoked tokens from the cache. stored lists the tokens of the store
 // after the change. Unchanged tokens stay in the cache, so that their senders are accepted if the
@@ -139,10 +139,10 @@ func (a *Auth) Require(scope account.Scope, s Style) fiber.Handler {
 		}
 		cred := byTokenText(text)
 		attempt := attemptOf(c, "", cred.sum)
-		if wait := a.guesses.Wait(attempt); wait > 0 {
+		if wait := a.limiter.Wait(attempt); wait > 0 {
 			return tooMany(c, wait)
 		}
-		unsure := a.guesses.Unsure()
+		unsure := a.limiter.CheckInventory()
 		token, err := a.token(c.UserContext(), cred)
 		a.recordAttempt(attempt, err)
 		if err == nil && s.Kind == API {
@@ -160,13 +160,13 @@ func (a *Auth) Require(scope account.Scope, s Style) fiber.Handler {
 func (a *Auth) recordAttempt(attempt Attempt, err error) {
 	switch {
 	case err == nil:
-		a.guesses.Right(attempt)
+		a.limiter.RecordSuccess(attempt)
 	case relay.KindOf(err) == relay.KindNotFound:
-		a.guesses.Wrong(attempt)
+		a.limiter.RecordFailure(attempt)
 	}
 }
 
-// withUnsure returns the style. If unsure, the result of Guesses.Unsure, is not nil, the style
+// withUnsure returns the style. If unsure, the result of AttemptLimiter.CheckInventory, is not nil, the style
 // answers wrong credentials with unsure.
 func (s Style) withUnsure(unsure error) Style {
 	if unsure != nil {
@@ -182,7 +182,7 @@ func admit(c *fiber.Ctx, scope account.Scope, s Style, token account.Token, err 
 		return s.Unauthenticated(c)
 	case err != nil:
 		return err
-	case !token.Has(scope):
+	case !token.HasScope(scope):
 		return s.Forbidden(c)
 	}
 	if err := Admit(c, s.Kind, token.Account); err != nil {
@@ -301,14 +301,14 @@ func (a *Auth) admin(c *fiber.Ctx, text string) (isAdmin bool, wait time.Duratio
 		return false, 0
 	}
 	attempt := AttemptOf(c, "the administrator", text)
-	if wait := a.guesses.Wait(attempt); wait > 0 {
+	if wait := a.limiter.Wait(attempt); wait > 0 {
 		return false, wait
 	}
 	if !a.isAdmin(attempt.Sum) {
-		a.guesses.Wrong(attempt)
+		a.limiter.RecordFailure(attempt)
 		return false, 0
 	}
-	a.guesses.Right(attempt)
+	a.limiter.RecordSuccess(attempt)
 	return true, 0
 }
 

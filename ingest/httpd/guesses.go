@@ -31,7 +31,7 @@ const (
 	// rightFor is the time for which a right credential is exempt from the limits at its
 	// address.
 	rightFor = 24 * time.Hour
-	// maxGuessKeys is the number of entries at which Guesses clears one of its two maps.
+	// maxGuessKeys is the number of entries at which AttemptLimiter clears one of its two maps.
 	maxGuessKeys = 100_000
 )
 
@@ -59,58 +59,58 @@ func attemptOf(c *fiber.Ctx, account string, sum [sha256.Size]byte) Attempt {
 	return Attempt{Address: ClientAddr(c), Account: account, Sum: sum, Surface: cmp.Or(surface, "other"), RequestID: RequestID(c.UserContext())}
 }
 
-// guessKey is the subject of a limit: an address, a site, an account, a site and an account, or
+// limitKey is the subject of a limit: an address, a site, an account, a site and an account, or
 // an address and a credential.
-type guessKey struct {
+type limitKey struct {
 	Address netip.Addr
 	Site    bool // Address is the address of a site
 	Account string
 	Sum     [sha256.Size]byte
 }
 
-// Guesses limits wrong credentials by address, site and account, in memory. It is safe for
+// AttemptLimiter limits wrong credentials by address, site and account, in memory. It is safe for
 // concurrent use.
 //
-// Guesses of other clients do not lock out a right credential. The limits do not apply to a
+// AttemptLimiter of other clients do not lock out a right credential. The limits do not apply to a
 // credential that was right at the same address within rightFor, and an account under attack can
 // be used from other sites. A repeated wrong credential counts once for its address, so that a
 // sender with a wrong token does not lock out other senders at the same address.
-type Guesses struct {
+type AttemptLimiter struct {
 	Logger *slog.Logger // nil means slog.Default; must be set before use
-	// Undeclared reports whether an inventory that may declare credentials has not been applied
+	// InventoryPending reports whether an inventory that may declare credentials has not been applied
 	// yet; nil means that there is no inventory. It must be set before use.
-	Undeclared func() bool
+	InventoryPending func() bool
 
 	now    func() time.Time
-	unsure atomic.Bool // Undeclared has been true since fullAt was cleared
+	unsure atomic.Bool // InventoryPending has been true since fullAt was cleared
 
 	mu                   sync.Mutex
-	fullAt               map[guessKey]time.Time // key → time at which the whole burst is available again
-	rightAt              map[guessKey]time.Time // address and credential → last time at which it was right
+	fullAt               map[limitKey]time.Time // key → time at which the whole burst is available again
+	rightAt              map[limitKey]time.Time // address and credential → last time at which it was right
 	wrongCounts, refused map[string]uint64      // by surface
 }
 
-// NewGuesses returns a Guesses that reads the time from now.
-func NewGuesses(now func() time.Time) *Guesses {
-	return &Guesses{
-		now: now, fullAt: make(map[guessKey]time.Time), rightAt: make(map[guessKey]time.Time),
+// NewAttemptLimiter returns a AttemptLimiter that reads the time from now.
+func NewAttemptLimiter(now func() time.Time) *AttemptLimiter {
+	return &AttemptLimiter{
+		now: now, fullAt: make(map[limitKey]time.Time), rightAt: make(map[limitKey]time.Time),
 		wrongCounts: make(map[string]uint64), refused: make(map[string]uint64),
 	}
 }
 
 // Counts returns, by surface, the numbers of wrong credentials and of attempts that were refused
 // without a check since the start.
-func (g *Guesses) Counts() (wrong, refused map[string]uint64) {
+func (g *AttemptLimiter) Counts() (wrong, refused map[string]uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return maps.Clone(g.wrongCounts), maps.Clone(g.refused)
 }
 
-// Unsure returns an error while an inventory has not been applied, because the inventory may
+// CheckInventory returns an error while an inventory has not been applied, because the inventory may
 // declare a credential that does not exist yet. It must be called before the credential is looked
 // up. All wrong credentials get the same answer, which does not reveal which of them exist.
-func (g *Guesses) Unsure() error {
-	if g.Undeclared == nil || !g.Undeclared() {
+func (g *AttemptLimiter) CheckInventory() error {
+	if g.InventoryPending == nil || !g.InventoryPending() {
 		return nil
 	}
 	g.unsure.Store(true)
@@ -118,11 +118,11 @@ func (g *Guesses) Unsure() error {
 }
 
 // Wait returns the time after which the credential of an attempt may be checked; 0 means now.
-func (g *Guesses) Wait(a Attempt) time.Duration {
+func (g *AttemptLimiter) Wait(a Attempt) time.Duration {
 	now := g.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.unsure.Load() && !g.Undeclared() { // the inventory may have declared the counted credentials
+	if g.unsure.Load() && !g.InventoryPending() { // the inventory may have declared the counted credentials
 		g.unsure.Store(false)
 		clear(g.fullAt)
 	}
@@ -140,8 +140,8 @@ func (g *Guesses) Wait(a Attempt) time.Duration {
 	return wait
 }
 
-// Right records that the credential of an attempt was right.
-func (g *Guesses) Right(a Attempt) {
+// RecordSuccess records that the credential of an attempt was right.
+func (g *AttemptLimiter) RecordSuccess(a Attempt) {
 	now := g.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -154,8 +154,8 @@ func (g *Guesses) Right(a Attempt) {
 	g.rightAt[a.byCredential()] = now
 }
 
-// Wrong counts and logs an attempt with a wrong credential.
-func (g *Guesses) Wrong(a Attempt) {
+// RecordFailure counts and logs an attempt with a wrong credential.
+func (g *AttemptLimiter) RecordFailure(a Attempt) {
 	log := cmp.Or(g.Logger, slog.Default()).With("request_id", a.RequestID)
 	log.Warn("sign-in refused: wrong credential", "surface", a.Surface, "address", a.Address.String(), "account", a.Account)
 	if g.count(a) {
@@ -164,7 +164,7 @@ func (g *Guesses) Wrong(a Attempt) {
 }
 
 // count counts a wrong attempt and reports whether it reached a limit.
-func (g *Guesses) count(a Attempt) (limited bool) {
+func (g *AttemptLimiter) count(a Attempt) (limited bool) {
 	now := g.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -184,12 +184,12 @@ func (g *Guesses) count(a Attempt) (limited bool) {
 	return limited
 }
 
-func (a Attempt) byCredential() guessKey { return guessKey{Address: a.Address, Sum: a.Sum} }
-func (a Attempt) byAddress() guessKey    { return guessKey{Address: a.Address} }
-func (a Attempt) byAccount() guessKey    { return guessKey{Account: a.Account} }
-func (a Attempt) bySite() guessKey       { return guessKey{Address: a.site(), Site: true} }
-func (a Attempt) bySiteAndAccount() guessKey {
-	return guessKey{Address: a.site(), Site: true, Account: a.Account}
+func (a Attempt) byCredential() limitKey { return limitKey{Address: a.Address, Sum: a.Sum} }
+func (a Attempt) byAddress() limitKey    { return limitKey{Address: a.Address} }
+func (a Attempt) byAccount() limitKey    { return limitKey{Account: a.Account} }
+func (a Attempt) bySite() limitKey       { return limitKey{Address: a.site(), Site: true} }
+func (a Attempt) bySiteAndAccount() limitKey {
+	return limitKey{Address: a.site(), Site: true, Account: a.Account}
 }
 
 // site returns the address of the attempt's site.
@@ -201,7 +201,7 @@ func (a Attempt) site() netip.Addr {
 }
 
 // waitFor returns the time until another attempt with a key is allowed; 0 means now.
-func (g *Guesses) waitFor(k guessKey, limit int, now time.Time) time.Duration {
+func (g *AttemptLimiter) waitFor(k limitKey, limit int, now time.Time) time.Duration {
 	fullAt := g.fullAt[k]
 	if !fullAt.After(now) {
 		return 0
@@ -210,7 +210,7 @@ func (g *Guesses) waitFor(k guessKey, limit int, now time.Time) time.Duration {
 }
 
 // spend counts an attempt with a key and reports whether the attempt reached the limit.
-func (g *Guesses) spend(k guessKey, limit int, now time.Time) (exhausted bool) {
+func (g *AttemptLimiter) spend(k limitKey, limit int, now time.Time) (exhausted bool) {
 	if len(g.fullAt) >= maxGuessKeys {
 		for k, fullAt := range g.fullAt {
 			if !fullAt.After(now) {

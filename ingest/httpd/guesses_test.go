@@ -16,16 +16,16 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// guesser makes attempts at a Guesses with a clock.
+// guesser makes attempts at a AttemptLimiter with a clock.
 type guesser struct {
-	*Guesses
+	*AttemptLimiter
 	now time.Time
 	log bytes.Buffer
 }
 
 func newGuesser() *guesser {
 	g := &guesser{now: time.Unix(1_000_000, 0)}
-	g.Guesses = NewGuesses(func() time.Time { return g.now })
+	g.AttemptLimiter = NewAttemptLimiter(func() time.Time { return g.now })
 	g.Logger = slog.New(slog.NewTextHandler(&g.log, nil))
 	return g
 }
@@ -44,14 +44,14 @@ func (g *guesser) guess(addr, account string, limit int) (n int) {
 		if g.Wait(a) > 0 {
 			return n
 		}
-		g.Wrong(a)
+		g.RecordFailure(a)
 	}
 	return n
 }
 
 func TestGuessesAreLimitedByAddress(t *testing.T) {
 	g := newGuesser()
-	g.Right(newAttempt("192.0.2.1", "", "right"))
+	g.RecordSuccess(newAttempt("192.0.2.1", "", "right"))
 	if n := g.guess("192.0.2.1", "", 1000); n != guessesOfAddress {
 		t.Errorf("guesses = %d, want %d", n, guessesOfAddress)
 	}
@@ -91,7 +91,7 @@ func TestGuessesAreLimitedByAddress(t *testing.T) {
 
 func TestGuessesAreLimitedByAccount(t *testing.T) {
 	g := newGuesser()
-	g.Right(newAttempt("192.0.2.200", "acme", "right"))
+	g.RecordSuccess(newAttempt("192.0.2.200", "acme", "right"))
 	total := 0
 	for i := range 150 {
 		total += g.guess(fmt.Sprintf("198.51.100.%d", i), "acme", 10)
@@ -111,7 +111,7 @@ func TestGuessesAreLimitedByAccount(t *testing.T) {
 // A site usually has a /48 network with 65,536 networks of /64.
 func TestGuessesAreLimitedBySite(t *testing.T) {
 	g := newGuesser()
-	g.Right(newAttempt("2001:db8:1:ffff::", "", "right"))
+	g.RecordSuccess(newAttempt("2001:db8:1:ffff::", "", "right"))
 	total := 0
 	for i := range 100 {
 		total += g.guess(fmt.Sprintf("2001:db8:1:%x::", i), "", 10)
@@ -145,7 +145,7 @@ func TestARepeatedWrongCredentialCountsOnce(t *testing.T) {
 	wrong := newAttempt("192.0.2.1", "", "wrong")
 	n := 0
 	for ; g.Wait(wrong) == 0; n++ {
-		g.Wrong(wrong)
+		g.RecordFailure(wrong)
 	}
 	if n != guessesOfAddress {
 		t.Errorf("attempts with a wrong credential = %d, want %d", n, guessesOfAddress)
@@ -159,8 +159,8 @@ func TestGuessesAreBounded(t *testing.T) {
 	g := newGuesser()
 	for i := range maxGuessKeys + 10 {
 		a := Attempt{Address: netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})}
-		g.Right(a)
-		g.Wrong(a)
+		g.RecordSuccess(a)
+		g.RecordFailure(a)
 	}
 	for name, n := range map[string]int{"keys": len(g.fullAt), "right credentials": len(g.rightAt)} {
 		if n > maxGuessKeys {

@@ -44,16 +44,16 @@ const (
 	searchWait      = 5 * time.Second
 )
 
-// Bound is the limit of the concurrent requests of a kind.
-type Bound struct {
+// RequestLimit is the limit of the concurrent requests of a kind.
+type RequestLimit struct {
 	Requests int
 	Bytes    int64 // the memory of bodies
 }
 
 // LimitOptions configures Limits; the zero value works.
 type LimitOptions struct {
-	Webhooks Bound // 0 means 512 requests, 32 MiB
-	API      Bound // 0 means 256 requests, 64 MiB
+	Webhooks RequestLimit // 0 means 512 requests, 32 MiB
+	API      RequestLimit // 0 means 256 requests, 64 MiB
 	// Searches is the maximum number of concurrent searches; 0 means 8.
 	Searches int
 	// AccountShare is the maximum share of an account in each limit, in percent; 0 means 50.
@@ -87,17 +87,17 @@ type Limits struct {
 // NewLimits returns Limits with the options o.
 func NewLimits(o LimitOptions) *Limits {
 	share, wait := cmp.Or(o.AccountShare, 50), cmp.Or(o.Wait, 250*time.Millisecond)
-	bound := func(b Bound, requests int, bytes int64) *slots {
-		return newSlots(Bound{cmp.Or(b.Requests, requests), cmp.Or(b.Bytes, bytes)}, share, wait)
+	bound := func(b RequestLimit, requests int, bytes int64) *slots {
+		return newSlots(RequestLimit{cmp.Or(b.Requests, requests), cmp.Or(b.Bytes, bytes)}, share, wait)
 	}
 	l := &Limits{
 		unauthenticated: budget{limit: cmp.Or(o.Unauthenticated, 32<<20)}, connections: cmp.Or(o.Connections, 10_000), logger: o.Logger,
 	}
 	l.kinds[API] = bound(o.API, 256, 64<<20)
 	l.kinds[Webhooks] = bound(o.Webhooks, 512, 32<<20)
-	l.kinds[Operator] = newSlots(Bound{Bytes: 64 << 20}, 100, wait)
-	l.kinds[Searches] = newSlots(Bound{Requests: cmp.Or(o.Searches, defaultSearches)}, share, searchWait)
-	l.kinds[Exports] = newSlots(Bound{Requests: maxExports}, share, searchWait)
+	l.kinds[Operator] = newSlots(RequestLimit{Bytes: 64 << 20}, 100, wait)
+	l.kinds[Searches] = newSlots(RequestLimit{Requests: cmp.Or(o.Searches, defaultSearches)}, share, searchWait)
+	l.kinds[Exports] = newSlots(RequestLimit{Requests: maxExports}, share, searchWait)
 	return l
 }
 

@@ -34,7 +34,7 @@ func (s *slots) waitingCount() int {
 }
 
 func TestSlotsAreBounded(t *testing.T) {
-	s := newSlots(Bound{Requests: 4, Bytes: 100}, 50, time.Millisecond)
+	s := newSlots(RequestLimit{Requests: 4, Bytes: 100}, 50, time.Millisecond)
 	for _, step := range []struct {
 		name string
 		acct relay.AccountID
@@ -65,7 +65,7 @@ func TestSlotsAreBounded(t *testing.T) {
 }
 
 func TestTheMemoryOfBodiesIsBounded(t *testing.T) {
-	s := newSlots(Bound{Requests: 1, Bytes: 100}, 60, long)
+	s := newSlots(RequestLimit{Requests: 1, Bytes: 100}, 60, long)
 	for _, step := range []struct {
 		name string
 		acct relay.AccountID
@@ -90,7 +90,7 @@ func TestTheMemoryOfBodiesIsBounded(t *testing.T) {
 // Four requests of one account and one request each of two other accounts wait. Free slots go to
 // the accounts in turns.
 func TestAccountsGetFreeSlotsInTurns(t *testing.T) {
-	s := newSlots(Bound{Requests: 1, Bytes: 1}, 100, long)
+	s := newSlots(RequestLimit{Requests: 1, Bytes: 1}, 100, long)
 	if got := s.acquire(1); got != "" {
 		t.Fatalf("reason = %q, want none", got)
 	}
@@ -116,7 +116,7 @@ func TestAccountsGetFreeSlotsInTurns(t *testing.T) {
 }
 
 func TestConcurrentRequestsDoNotExceedTheLimits(t *testing.T) {
-	s := newSlots(Bound{Requests: 8, Bytes: 1}, 50, time.Millisecond)
+	s := newSlots(RequestLimit{Requests: 8, Bytes: 1}, 50, time.Millisecond)
 	var wg sync.WaitGroup
 	for i := range 64 {
 		wg.Go(func() {
@@ -244,7 +244,7 @@ func (b *busy) inFlight(k Kind) int { return b.limits.Stats().InFlight[k.String(
 
 func TestRequestsAboveTheBoundAreRefused(t *testing.T) {
 	b := newBusy(t, LimitOptions{
-		Webhooks: Bound{Requests: 4}, API: Bound{Requests: 2}, Wait: 20 * time.Millisecond,
+		Webhooks: RequestLimit{Requests: 4}, API: RequestLimit{Requests: 2}, Wait: 20 * time.Millisecond,
 	})
 	var conns []net.Conn
 	for range 2 {
@@ -288,7 +288,7 @@ func TestRequestsAboveTheBoundAreRefused(t *testing.T) {
 }
 
 func TestARequestWaitsForASlot(t *testing.T) {
-	b := newBusy(t, LimitOptions{Webhooks: Bound{Requests: 2}, Wait: long})
+	b := newBusy(t, LimitOptions{Webhooks: RequestLimit{Requests: 2}, Wait: long})
 	firstConn := b.post(t, "/hook", "hook")
 	<-b.started
 	secondConn := b.post(t, "/hook", "hook")
@@ -300,7 +300,7 @@ func TestARequestWaitsForASlot(t *testing.T) {
 
 // Requests that wait for a result or for their body have no slot.
 func TestWaitingRequestsUseNoSlot(t *testing.T) {
-	b := newBusy(t, LimitOptions{Webhooks: Bound{Requests: 2}, Wait: long})
+	b := newBusy(t, LimitOptions{Webhooks: RequestLimit{Requests: 2}, Wait: long})
 	var conns []net.Conn
 	for range 5 {
 		conns = append(conns, b.post(t, "/waits", "hook"))
@@ -326,7 +326,7 @@ func TestWaitingRequestsUseNoSlot(t *testing.T) {
 }
 
 func TestBodiesOfAnAccountHaveAShareOfTheMemory(t *testing.T) {
-	b := newBusy(t, LimitOptions{Webhooks: Bound{Requests: 10, Bytes: 80_000}, Wait: long})
+	b := newBusy(t, LimitOptions{Webhooks: RequestLimit{Requests: 10, Bytes: 80_000}, Wait: long})
 	post := func(token string) net.Conn {
 		conn := dial(t, b.addr)
 		write(t, conn, "POST /hook HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer "+token+"\r\nContent-Length: 30000\r\n\r\n"+strings.Repeat("x", 30_000))

@@ -15,7 +15,7 @@ import (
 
 // Sessions finds sessions of users; user.Service implements it.
 type Sessions interface {
-	Session(ctx context.Context, token string) (user.SignedIn, error)
+	Session(ctx context.Context, token string) (user.SignInResult, error)
 }
 
 // Principal is the sender of a request with the admin token or a session.
@@ -24,7 +24,7 @@ type Principal struct {
 	Role    user.Role       // empty for a request with an account's token
 	Account relay.AccountID // set for the role account
 	// Session is the session of a user; nil for the admin token.
-	Session *user.SignedIn
+	Session *user.SignInResult
 }
 
 type operatorKey struct{}
@@ -106,10 +106,10 @@ func reads(method string) bool { return method == fiber.MethodGet || method == f
 
 // SessionOf returns the session of a request's cookie. If there is none, it returns a *fiber.Error
 // with the status 401.
-func (a *Auth) SessionOf(c *fiber.Ctx) (user.SignedIn, error) {
+func (a *Auth) SessionOf(c *fiber.Ctx) (user.SignInResult, error) {
 	token := c.Cookies(a.CookieName(c, SessionCookie))
 	if token == "" || a.Sessions == nil {
-		return user.SignedIn{}, fiber.NewError(fiber.StatusUnauthorized, "Unauthenticated.")
+		return user.SignInResult{}, fiber.NewError(fiber.StatusUnauthorized, "Unauthenticated.")
 	}
 	session, err := a.Sessions.Session(c.UserContext(), strings.Clone(token))
 	if relay.KindOf(err) == relay.KindUnauthenticated {

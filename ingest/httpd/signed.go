@@ -41,10 +41,10 @@ func (a *Auth) RequireSigned(scope account.Scope, s Style, sig Signature) fiber.
 		if bySource {
 			attempt = attemptOf(c, "source "+cred.source, cred.sum)
 		}
-		if wait := a.guesses.Wait(attempt); wait > 0 {
+		if wait := a.limiter.Wait(attempt); wait > 0 {
 			return tooMany(c, wait)
 		}
-		s := s.withUnsure(a.guesses.Unsure())
+		s := s.withUnsure(a.limiter.CheckInventory())
 		token, err := a.token(c.UserContext(), cred)
 		if err == nil {
 			sigErr := sig.check(c, token, bySource)
@@ -53,7 +53,7 @@ func (a *Auth) RequireSigned(scope account.Scope, s Style, sig Signature) fiber.
 			}
 			if sigErr != nil {
 				sig.Logger.WarnContext(c.UserContext(), "signature refused", "account", token.Account, "path", c.Route().Path, "error", sigErr)
-				a.guesses.Wrong(attempt)
+				a.limiter.RecordFailure(attempt)
 				return s.Unauthenticated(c)
 			}
 		}

@@ -93,7 +93,7 @@ func TestAKnownSourceWorksWithoutTheStore(t *testing.T) {
 func TestWrongCredentialsBeforeTheInventoryIsApplied(t *testing.T) {
 	g := newSigned()
 	var undeclared atomic.Bool
-	g.auth.Guesses().Undeclared = undeclared.Load
+	g.auth.AttemptLimiter().InventoryPending = undeclared.Load
 	undeclared.Store(true)
 	status := func(path string, headers ...string) string { return g.status(t, path, headers...)[:3] }
 	for _, tc := range []struct {

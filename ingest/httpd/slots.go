@@ -16,8 +16,8 @@ import (
 // more than its share. A flood of requests from one account thus delays only that account; a
 // request of another account waits for at most one turn.
 type slots struct {
-	bound Bound
-	share Bound // of one account
+	bound RequestLimit
+	share RequestLimit // of one account
 	wait  time.Duration
 
 	mu       sync.Mutex
@@ -50,10 +50,10 @@ const (
 )
 
 // newSlots returns slots with the limits b, of which an account may use percent.
-func newSlots(b Bound, percent int, wait time.Duration) *slots {
+func newSlots(b RequestLimit, percent int, wait time.Duration) *slots {
 	return &slots{
 		bound: b, wait: wait, accounts: make(map[relay.AccountID]*tenant), refused: make(map[reason]uint64),
-		share: Bound{Requests: max(1, b.Requests*percent/100), Bytes: max(1, b.Bytes*int64(percent)/100)},
+		share: RequestLimit{Requests: max(1, b.Requests*percent/100), Bytes: max(1, b.Bytes*int64(percent)/100)},
 	}
 }
 

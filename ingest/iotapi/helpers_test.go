@@ -68,7 +68,7 @@ func newAPI(t *testing.T) *api {
 	a.service = iot.New(a.db.Devices, cachetest.Open(t).IoT(), a.readings, catalogtest.Compile, iot.Options{
 		Now:   func() time.Time { return a.now },
 		NewID: func() string { lastID++; return fmt.Sprint("id", lastID) },
-		Evaluate: func(ctx context.Context, acct relay.AccountID, v iot.Version, frames []iot.Stored) error {
+		Evaluate: func(ctx context.Context, acct relay.AccountID, v iot.Version, frames []iot.StoredFrame) error {
 			return a.rules.Evaluate(ctx, acct, v, frames)
 		},
 	})
@@ -110,13 +110,13 @@ func preview(_ context.Context, d outbox.Delivery) (outbox.Request, string, erro
 }
 
 // Submit records the submission and reports one updated sensor per frame.
-func (a *api) Submit(_ context.Context, acct relay.AccountID, path, identifier string, body []byte) (iot.Updated, error) {
+func (a *api) Submit(_ context.Context, acct relay.AccountID, path, identifier string, body []byte) (iot.UpdatedSensors, error) {
 	if a.submitErr != nil {
-		return iot.Updated{}, a.submitErr
+		return iot.UpdatedSensors{}, a.submitErr
 	}
 	a.submitted = fmt.Sprint(acct, " ", path, " ", identifier, " ", string(body))
 	frames, _ := netserver.ParseSubmission(identifier, body)
-	return iot.Updated{Sensors: make([]iot.ReadingRow, len(frames))}, nil
+	return iot.UpdatedSensors{Sensors: make([]iot.ReadingRow, len(frames))}, nil
 }
 
 // fill creates the device id1 with a decoder, two sensors and a reading of each.

@@ -83,7 +83,7 @@ func (i input) time(name string) time.Time {
 	}
 	t, ok := iso8601.Parse(text)
 	if !ok {
-		i.Wrong(name, "The %s does not match the format YYYY-MM-DD HH:mm:ss.")
+		i.AddProblem(name, "The %s does not match the format YYYY-MM-DD HH:mm:ss.")
 	}
 	return t
 }
@@ -98,7 +98,7 @@ func (i input) units() iot.Units {
 
 // Submitter journals readings that are added to a device; package uplink implements it.
 type Submitter interface {
-	Submit(ctx context.Context, acct relay.AccountID, path, identifier string, body []byte) (iot.Updated, error)
+	Submit(ctx context.Context, acct relay.AccountID, path, identifier string, body []byte) (iot.UpdatedSensors, error)
 }
 
 func (s *Surface) addReadings(c *fiber.Ctx) error {

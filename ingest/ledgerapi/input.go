@@ -51,7 +51,7 @@ func read(c *fiber.Ctx) (*input, error) {
 // field returns the JSON of a member of the body. If the member is missing or null, field returns
 // the text of the query parameter instead.
 func (i *input) field(name string) (value json.RawMessage, query string) {
-	i.Know(name)
+	i.MarkKnown(name)
 	value = i.body[name]
 	if value == nil || string(value) == "null" {
 		return nil, params.Query(i.c, name)
@@ -84,7 +84,7 @@ func (i *input) list(name string) (texts []string) {
 		value = json.RawMessage(query)
 	}
 	if json.Unmarshal(value, &texts) != nil {
-		i.Wrong(name, "The %s must be an array of strings.")
+		i.AddProblem(name, "The %s must be an array of strings.")
 	}
 	return texts
 }
@@ -95,7 +95,7 @@ func (i *input) object(name string) json.RawMessage {
 	if value == nil && query != "" {
 		value = json.RawMessage(query)
 		if !json.Valid(value) {
-			i.Wrong(name, "The %s must be an object.")
+			i.AddProblem(name, "The %s must be an object.")
 			return nil
 		}
 	}

@@ -164,7 +164,7 @@ func (s *Surface) follow(c *fiber.Ctx) error {
 		return err
 	}
 	i := queryOf(c)
-	redirectURL, err := s.ledgers.Follow(c.UserContext(), ledger.Credential{Token: params.Path(c, "token"), Private: i.private()})
+	redirectURL, err := s.ledgers.RedirectTarget(c.UserContext(), ledger.Credential{Token: params.Path(c, "token"), Private: i.private()})
 	if relay.KindOf(err) == relay.KindNotFound {
 		return httpd.NotFound(c)
 	}

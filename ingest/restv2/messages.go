@@ -145,7 +145,7 @@ func (i input) timestamp(name string) time.Time {
 		return time.Time{}
 	}
 	if _, day := iso8601.ParseDay(text); day {
-		i.Wrong(name, "The %s must be a date and a time like 2026-01-31 12:00:00.")
+		i.AddProblem(name, "The %s must be a date and a time like 2026-01-31 12:00:00.")
 		return time.Time{}
 	}
 	return i.date(name, 0)

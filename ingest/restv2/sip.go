@@ -46,7 +46,7 @@ func (i input) date(name string, ofDay time.Duration) time.Time {
 }
 
 func (i input) flag(name string) bool {
-	v := i.Flag(name)
+	v := i.Bool(name)
 	return v != nil && *v
 }
 

@@ -55,7 +55,7 @@ func TestBooleansOfBodyAndQuery(t *testing.T) {
 	input := inputFrom(params.OfObject(map[string]any{"yes": true, "no": false, "text": "1", "query": params.QueryText("1"), "null": nil, "number": json.Number("1")}))
 	for name, want := range map[string]string{"yes": "true", "no": "false", "text": "-", "query": "true", "null": "-", "number": "-", "missing": "-"} {
 		got := "-"
-		if v := input.Flag(name); v != nil {
+		if v := input.Bool(name); v != nil {
 			got = fmt.Sprint(*v)
 		}
 		if got != want {

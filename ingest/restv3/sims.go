@@ -104,7 +104,7 @@ func begin(message string, start func(*fiber.Ctx) (id string, err error)) fiber.
 
 func (i input) activation() (a provisioning.Activation) {
 	for _, service := range []string{sim.Service4G, sim.Service5G} {
-		if on := i.Flag(service); on != nil && *on {
+		if on := i.Bool(service); on != nil && *on {
 			a.Services = append(a.Services, service)
 		}
 	}

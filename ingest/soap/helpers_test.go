@@ -90,7 +90,7 @@ type wire struct {
 	logins   *loginStore
 	log      strings.Builder
 	check    *contracttest.Checker
-	guesses  *httpd.Guesses
+	guesses  *httpd.AttemptLimiter
 }
 
 func clock() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) }
@@ -99,10 +99,10 @@ func newWire(t *testing.T) *wire {
 	t.Helper()
 	w := &wire{t: t, messages: &messageService{}, logins: newLoginStore(), check: contracttest.Open(t, OpenAPI())}
 	s := New(Deps{
-		Messages: w.messages, Logins: w.logins, Guesses: httpd.NewGuesses(clock), PublicURL: "https://gw.example/", Logger: slog.New(slog.NewTextHandler(&w.log, nil)), Now: clock,
+		Messages: w.messages, Logins: w.logins, AttemptLimiter: httpd.NewAttemptLimiter(clock), PublicURL: "https://gw.example/", Logger: slog.New(slog.NewTextHandler(&w.log, nil)), Now: clock,
 	})
 	s.auth.check = func(hash, sum string) (bool, error) { return hash == sum, nil }
-	w.guesses = s.Guesses
+	w.guesses = s.AttemptLimiter
 	w.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler), Seed: "req-"})
 	s.Mount(w.app)
 	w.app.Use(httpd.NotFound)

@@ -28,12 +28,12 @@ type Messages interface {
 
 // Deps are the surface's dependencies; all are required.
 type Deps struct {
-	Messages  Messages
-	Logins    Logins
-	Guesses   *httpd.Guesses // limits wrong passwords
-	PublicURL string         // the gateway's URL for clients, for the WSDL
-	Logger    *slog.Logger
-	Now       func() time.Time
+	Messages       Messages
+	Logins         Logins
+	AttemptLimiter *httpd.AttemptLimiter // limits wrong passwords
+	PublicURL      string                // the gateway's URL for clients, for the WSDL
+	Logger         *slog.Logger
+	Now            func() time.Time
 }
 
 // Surface answers SOAP requests. It is safe for concurrent use.
@@ -160,21 +160,21 @@ func (s *Surface) accountOf(c *fiber.Ctx, e *envelope) (relay.AccountID, error) 
 	}
 	username, password := v.text("username"), v.text("password")
 	attempt := httpd.AttemptOf(c, "SOAP username "+username, username+"\x00"+password)
-	if wait := s.Guesses.Wait(attempt); wait > 0 {
+	if wait := s.AttemptLimiter.Wait(attempt); wait > 0 {
 		c.Set(fiber.HeaderRetryAfter, httpd.RetryAfter(wait))
 		return 0, &fault{version: e.version, code: tooManyAttempts, reason: httpd.TooManyAttempts}
 	}
-	unsure := s.Guesses.Unsure()
+	unsure := s.AttemptLimiter.CheckInventory()
 	acct, err := s.auth.authenticate(c.UserContext(), username, password)
 	switch {
 	case relay.KindOf(err) == relay.KindUnauthenticated:
-		s.Guesses.Wrong(attempt)
+		s.AttemptLimiter.RecordFailure(attempt)
 		if unsure != nil {
 			return 0, unsure
 		}
 		return refuse("unknown username or password")
 	case err == nil:
-		s.Guesses.Right(attempt)
+		s.AttemptLimiter.RecordSuccess(attempt)
 	}
 	return acct, err
 }

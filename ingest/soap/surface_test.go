@@ -320,7 +320,7 @@ func TestWSDLIsServed(t *testing.T) {
 // and both count as guesses.
 func TestSigningInBeforeTheInventoryIsApplied(t *testing.T) {
 	w := newWire(t)
-	w.guesses.Undeclared = func() bool { return true }
+	w.guesses.InventoryPending = func() bool { return true }
 	ask := func(user string) answerOf {
 		good := enveloped(ns11, login, text1)
 		return w.ask("POST", "/soap", strings.Replace(good, "acme", user, 1), "Content-Type", "text/xml")

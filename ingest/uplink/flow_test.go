@@ -158,7 +158,7 @@ func TestNotesStandInTheAnswerAndInTheEvent(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, body := f.post(tc.target, "hook-1", tc.body)
-			var answer iot.Updated
+			var answer iot.UpdatedSensors
 			relaytest.NoError(t, json.Unmarshal([]byte(body), &answer))
 			relaytest.Equal(t, "the number of updated sensors", len(answer.Sensors), 1)
 			relaytest.Equal(t, "the notes of the answer", []string(answer.Notes), tc.notes)

@@ -84,8 +84,8 @@ func (s *Surface) generic(c *fiber.Ctx) error {
 }
 
 // updated waits for the result of a post and describes it.
-func (s *Surface) updated(ctx context.Context, result <-chan answer) iot.Updated {
-	updated := iot.Updated{Sensors: []iot.ReadingRow{}}
+func (s *Surface) updated(ctx context.Context, result <-chan answer) iot.UpdatedSensors {
+	updated := iot.UpdatedSensors{Sensors: []iot.ReadingRow{}}
 	if s.intake.Blocked() {
 		return updated
 	}

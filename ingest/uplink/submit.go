@@ -23,7 +23,7 @@ const identifierHeader = "device"
 // netserver.ParseSubmission. Readings are processed like frames: they are journalled, listed as
 // events, and can be replayed. Submit returns the updated sensors, or none if the readings were only
 // journalled. It returns a relay.KindUnavailable error if the journal does not accept them.
-func (s *Surface) Submit(ctx context.Context, acct relay.AccountID, path, identifier string, body []byte) (iot.Updated, error) {
+func (s *Surface) Submit(ctx context.Context, acct relay.AccountID, path, identifier string, body []byte) (iot.UpdatedSensors, error) {
 	entry := intake.Entry{
 		Account: acct, Source: string(netserver.Submission), Path: path, ContentType: "application/json",
 		Headers: map[string]string{identifierHeader: identifier}, Body: body, Waiter: relay.NewID(time.Now()),
@@ -33,10 +33,10 @@ func (s *Surface) Submit(ctx context.Context, acct relay.AccountID, path, identi
 	_, err := s.intake.Accept(ctx, &entry)
 	switch {
 	case errors.Is(err, intake.ErrTooLarge):
-		return iot.Updated{}, httpd.ErrBodyTooLarge
+		return iot.UpdatedSensors{}, httpd.ErrBodyTooLarge
 	case err != nil:
 		s.logger.ErrorContext(ctx, "readings not accepted", "account", acct, "error", err)
-		return iot.Updated{}, relay.Errorf(relay.KindUnavailable, "readings of %s: %w", identifier, err)
+		return iot.UpdatedSensors{}, relay.Errorf(relay.KindUnavailable, "readings of %s: %w", identifier, err)
 	}
 	return s.updated(ctx, result), nil
 }

@@ -39,8 +39,8 @@ type Account struct {
 	Undecryptable bool `json:"-"`
 }
 
-// May reports whether the account has a permission, for example mvno.
-func (a Account) May(permission string) bool {
+// HasPermission reports whether the account has a permission, for example mvno.
+func (a Account) HasPermission(permission string) bool {
 	return slices.Contains(a.Permissions, permission)
 }
 
@@ -70,8 +70,8 @@ type DeclaredToken struct {
 // ID returns the first 12 digits of the hash, which identify the token without revealing it.
 func (t Token) ID() string { return t.Hash[:min(12, len(t.Hash))] }
 
-// Has reports whether the token has a scope.
-func (t Token) Has(s Scope) bool { return slices.Contains(t.Scopes, s) }
+// HasScope reports whether the token has a scope.
+func (t Token) HasScope(s Scope) bool { return slices.Contains(t.Scopes, s) }
 
 // HashToken returns the lower-case hex SHA-256 of a token, its key in the store.
 func HashToken(token string) string {

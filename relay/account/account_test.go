@@ -11,12 +11,12 @@ import (
 func TestScopes(t *testing.T) {
 	customer := Token{Scopes: DefaultScopes()}
 	for _, s := range []Scope{Messaging, Cellular, IoT, Ledger} {
-		if !customer.Has(s) {
+		if !customer.HasScope(s) {
 			t.Errorf("a token with the default scopes lacks %s", s)
 		}
 	}
-	relaytest.Equal(t, "whether a token with the default scopes has webhook and carrier", []bool{customer.Has(Webhook), customer.Has(Carrier)}, []bool{false, false})
-	relaytest.Equal(t, "whether a token without scopes has the scope iot", (Token{}).Has(IoT), false)
+	relaytest.Equal(t, "whether a token with the default scopes has webhook and carrier", []bool{customer.HasScope(Webhook), customer.HasScope(Carrier)}, []bool{false, false})
+	relaytest.Equal(t, "whether a token without scopes has the scope iot", (Token{}).HasScope(IoT), false)
 }
 
 func TestOnlyTheHashOfATokenIsStored(t *testing.T) {
@@ -32,8 +32,8 @@ func TestOnlyTheHashOfATokenIsStored(t *testing.T) {
 
 func TestPermissions(t *testing.T) {
 	a := Account{Permissions: []string{"mvno"}}
-	relaytest.Equal(t, "whether the account has the permission mvno and the empty one", []bool{a.May("mvno"), a.May("")}, []bool{true, false})
-	relaytest.Equal(t, "whether an account without permissions has mvno", (Account{}).May("mvno"), false)
+	relaytest.Equal(t, "whether the account has the permission mvno and the empty one", []bool{a.HasPermission("mvno"), a.HasPermission("")}, []bool{true, false})
+	relaytest.Equal(t, "whether an account without permissions has mvno", (Account{}).HasPermission("mvno"), false)
 }
 
 // The store replaces the id at the beginning of a record's JSON.

@@ -106,7 +106,7 @@ func callbackIsSaved(t *testing.T, s *Store) {
 		got, err := s.Account(t.Context(), id)
 		n, err2 := db.Version(t.Context(), s.db, "accounts")
 		relaytest.NoError(t, err, err2)
-		if got.CallbackURL != "https://x/?<&>" || !got.May("mvno") || n != 1 {
+		if got.CallbackURL != "https://x/?<&>" || !got.HasPermission("mvno") || n != 1 {
 			t.Errorf("account %+v, version %d; want the callback, mvno and version 1", got, n)
 		}
 	}

@@ -39,7 +39,7 @@ func wantSource(t *testing.T, s *Store, source, text string) {
 func tokenIsFound(t *testing.T, s *Store) {
 	put(t, s, tokenOf("one", ""), tokenOf("two", "src"))
 	got, err := s.Token(t.Context(), HashToken("two"))
-	if err != nil || !got.Has(Webhook) || got.Secret != "s" {
+	if err != nil || !got.HasScope(Webhook) || got.Secret != "s" {
 		t.Errorf("token = %+v, error %v; want scope webhook and secret s", got, err)
 	}
 	for range 2 {

@@ -27,18 +27,18 @@ func benchmarkBatches(b *testing.B, c *IoT) {
 	n := 0
 	for b.Loop() {
 		n++
-		seen := make([]iot.Seen, frames)
+		seen := make([]iot.FrameKey, frames)
 		heard := make(map[string]time.Time, frames)
 		var points []iot.Point
 		for i := range frames {
 			device := fmt.Sprintf("01jd8q9x7v3k5m2n4p6r8%05d", (n*frames+i)%10_000)
-			seen[i] = iot.Seen{Device: device, Dedup: fmt.Sprint("uplink", n), Record: fmt.Sprint("n1-u", n*frames+i)}
+			seen[i] = iot.FrameKey{Device: device, Dedup: fmt.Sprint("uplink", n), Record: fmt.Sprint("n1-u", n*frames+i)}
 			heard[device] = timeAt(float64(n))
 			for _, key := range []string{"temperature", "humidity", "battery"} {
 				points = append(points, iot.Point{DeviceID: device, SensorID: device + "." + key, Type: key, Time: timeAt(float64(n)), Value: 21.5})
 			}
 		}
-		if _, err := c.Claim(b.Context(), framesOf(1, seen), 2*time.Hour); err != nil {
+		if _, err := c.Deduplicate(b.Context(), framesOf(1, seen), 2*time.Hour); err != nil {
 			b.Fatal(err)
 		}
 		if err := c.SetLatest(b.Context(), pointsOf(1, points)); err != nil {
@@ -55,10 +55,10 @@ func benchmarkBatches(b *testing.B, c *IoT) {
 // each device, for any number of frames, and about 2 for each mark.
 func TestABatchAllocatesLittle(t *testing.T) {
 	const devices, frames = 10, 1000
-	seen, points := make([]iot.Seen, frames), make([]iot.Point, frames)
+	seen, points := make([]iot.FrameKey, frames), make([]iot.Point, frames)
 	for i := range frames {
 		device := fmt.Sprintf("01jd8q9x7v3k5m2n4p6r8%05d", i%devices)
-		seen[i] = iot.Seen{Device: device, Dedup: fmt.Sprint("uplink", i), Record: fmt.Sprint("n1-u", i)}
+		seen[i] = iot.FrameKey{Device: device, Dedup: fmt.Sprint("uplink", i), Record: fmt.Sprint("n1-u", i)}
 		points[i] = iot.Point{DeviceID: device, SensorID: device + ".t", Type: "temperature", Time: timeAt(float64(i)), Value: 21.5}
 	}
 	if got := byDevice(points); len(got) != devices || len(got[0].fields) != 2 || !strings.HasSuffix(got[0].fields[1], "21.5") {

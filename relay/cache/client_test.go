@@ -255,5 +255,5 @@ func TestTheCacheFollowsAFailover(t *testing.T) {
 // claim claims a frame, which writes to Redis.
 func claim(t *testing.T, db *DB) ([]string, error) {
 	t.Helper()
-	return db.IoT().Claim(t.Context(), framesOf(1, []iot.Seen{{Device: "d", Dedup: "a", Record: "r"}}), time.Hour)
+	return db.IoT().Deduplicate(t.Context(), framesOf(1, []iot.FrameKey{{Device: "d", Dedup: "a", Record: "r"}}), time.Hour)
 }

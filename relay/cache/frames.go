@@ -22,23 +22,23 @@ type IoT struct{ db *DB }
 // IoT returns the cache of the IoT domain.
 func (d *DB) IoT() *IoT { return &IoT{db: d} }
 
-// Claim marks frames as seen, for at least ttl and at most twice ttl. It returns the record
+// Deduplicate marks frames as seen, for at least ttl and at most twice ttl. It returns the record
 // that holds each frame.
-func (c *IoT) Claim(ctx context.Context, frames []iot.Seen, ttl time.Duration) ([]string, error) {
-	records, err := c.seen(ctx, frames, ttl, true)
+func (c *IoT) Deduplicate(ctx context.Context, frames []iot.FrameKey, ttl time.Duration) ([]string, error) {
+	records, err := c.records(ctx, frames, ttl, true)
 	for i := range records {
 		records[i] = cmp.Or(records[i], frames[i].Record) // empty if the mark has just expired
 	}
 	return records, err
 }
 
-// Claimed returns the record that holds each frame; empty if none does.
-func (c *IoT) Claimed(ctx context.Context, frames []iot.Seen, ttl time.Duration) ([]string, error) {
-	return c.seen(ctx, frames, ttl, false)
+// FirstRecords returns the record that holds each frame; empty if none does.
+func (c *IoT) FirstRecords(ctx context.Context, frames []iot.FrameKey, ttl time.Duration) ([]string, error) {
+	return c.records(ctx, frames, ttl, false)
 }
 
-func (c *IoT) seen(ctx context.Context, frames []iot.Seen, ttl time.Duration, claim bool) ([]string, error) {
-	return inChunks(frames, func(chunk []iot.Seen) ([]string, error) { return c.lookUp(ctx, chunk, ttl, claim) })
+func (c *IoT) records(ctx context.Context, frames []iot.FrameKey, ttl time.Duration, claim bool) ([]string, error) {
+	return inChunks(frames, func(chunk []iot.FrameKey) ([]string, error) { return c.lookUp(ctx, chunk, ttl, claim) })
 }
 
 const seenLabel = "frames seen"
@@ -46,7 +46,7 @@ const seenLabel = "frames seen"
 // lookUp returns the record of each frame's mark. With claim, it sets the missing marks
 // first. It takes one round trip, a second if marks existed, and a third if marks replace
 // others.
-func (c *IoT) lookUp(ctx context.Context, frames []iot.Seen, ttl time.Duration, claim bool) ([]string, error) {
+func (c *IoT) lookUp(ctx context.Context, frames []iot.FrameKey, ttl time.Duration, claim bool) ([]string, error) {
 	// 1. Set the missing marks, and read the marks of the previous span.
 	now := c.db.now()
 	current := c.db.spans.spanAt(now, ttl)
@@ -140,7 +140,7 @@ type shard struct {
 	renewed          map[string]string // field → mark that replaces another one
 }
 
-func byShard(frames []iot.Seen, current span) []*shard {
+func byShard(frames []iot.FrameKey, current span) []*shard {
 	type place struct {
 		acct   relay.AccountID
 		number int
@@ -166,7 +166,7 @@ func byShard(frames []iot.Seen, current span) []*shard {
 // another frame with the same name. A mark of the previous span replaces the claim, so that a
 // frame keeps its record while it is remembered: the record may be processed again, and must
 // find itself.
-func (s *shard) findRecords(frames []iot.Seen, records []string, claim bool) {
+func (s *shard) findRecords(frames []iot.FrameKey, records []string, claim bool) {
 	renew := func(field, mark string) {
 		if s.renewed == nil {
 			s.renewed = make(map[string]string)
@@ -193,7 +193,7 @@ func (s *shard) findRecords(frames []iot.Seen, records []string, claim bool) {
 
 // markOf returns the mark of a frame: its record, preceded by its time if a frame of another
 // time may have the same name.
-func markOf(f iot.Seen) string {
+func markOf(f iot.FrameKey) string {
 	if f.Span == 0 {
 		return f.Record
 	}
@@ -202,7 +202,7 @@ func markOf(f iot.Seen) string {
 
 // recordOf returns the record of a mark, or an empty string if the mark belongs to another
 // frame.
-func recordOf(f iot.Seen, mark string) string {
+func recordOf(f iot.FrameKey, mark string) string {
 	digits, record, timed := strings.Cut(mark, "|")
 	if f.Span == 0 || !timed {
 		return mark
@@ -211,7 +211,7 @@ func recordOf(f iot.Seen, mark string) string {
 	switch {
 	case err != nil:
 		return mark
-	case f.Near(time.Unix(0, ns)):
+	case f.SameFrame(time.Unix(0, ns)):
 		return record
 	}
 	return ""

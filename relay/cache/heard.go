@@ -81,8 +81,8 @@ func scores(timesByID map[string]time.Time) []redis.Z {
 }
 
 // Heard returns the times at which devices were heard last.
-func (c *IoT) Heard(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]iot.Heard, error) {
-	lastHeard := make(map[string]iot.Heard, len(deviceIDs))
+func (c *IoT) Heard(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]iot.LastHeard, error) {
+	lastHeard := make(map[string]iot.LastHeard, len(deviceIDs))
 	for chunk := range slices.Chunk(deviceIDs, 10*maxPipelined) {
 		var heardAt, filledAt *redis.FloatSliceCmd
 		err := c.db.pipeline(ctx, heardLabel, func(p redis.Pipeliner) {
@@ -92,8 +92,8 @@ func (c *IoT) Heard(ctx context.Context, acct relay.AccountID, deviceIDs []strin
 			return nil, err
 		}
 		for i, id := range chunk {
-			h := iot.Heard{At: timeOf(heardAt.Val()[i]), Filled: timeOf(filledAt.Val()[i])}
-			if h != (iot.Heard{}) {
+			h := iot.LastHeard{At: timeOf(heardAt.Val()[i]), FilledAt: timeOf(filledAt.Val()[i])}
+			if h != (iot.LastHeard{}) {
 				lastHeard[id] = h
 			}
 		}

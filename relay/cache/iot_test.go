@@ -56,7 +56,7 @@ func (c *IoT) shifted(d time.Duration) *IoT {
 }
 
 // framesOf returns the frames with an account.
-func framesOf(acct relay.AccountID, frames []iot.Seen) []iot.Seen {
+func framesOf(acct relay.AccountID, frames []iot.FrameKey) []iot.FrameKey {
 	frames = slices.Clone(frames)
 	for i := range frames {
 		frames[i].Account = acct
@@ -86,20 +86,20 @@ func claimsHold(t *testing.T, c *IoT) {
 		{"another account", "n1-u4", 2, []string{"a"}, []string{"n1-u4"}},
 		{"no frames", "n1-u5", 1, nil, nil},
 	} {
-		var frames []iot.Seen
+		var frames []iot.FrameKey
 		for _, d := range step.dedup {
-			frames = append(frames, iot.Seen{Device: eui, Dedup: d, Record: step.record})
+			frames = append(frames, iot.FrameKey{Device: eui, Dedup: d, Record: step.record})
 		}
-		got, err := c.Claim(t.Context(), framesOf(step.acct, frames), time.Hour)
+		got, err := c.Deduplicate(t.Context(), framesOf(step.acct, frames), time.Hour)
 		if err != nil || !slices.Equal(got, step.want) {
 			t.Errorf("%s: records = %q, error = %v, want %q", step.name, got, err, step.want)
 		}
 	}
-	got, err := c.Claimed(t.Context(), framesOf(1, []iot.Seen{{Device: eui, Dedup: "new"}, {Device: eui, Dedup: "a", Record: "other"}}), time.Hour)
+	got, err := c.FirstRecords(t.Context(), framesOf(1, []iot.FrameKey{{Device: eui, Dedup: "new"}, {Device: eui, Dedup: "a", Record: "other"}}), time.Hour)
 	if err != nil || !slices.Equal(got, []string{"", "n1-u1"}) {
 		t.Errorf("Claimed = %q, error = %v", got, err)
 	}
-	if got, err = c.Claimed(t.Context(), framesOf(1, []iot.Seen{{Device: eui, Dedup: "new"}}), time.Hour); err != nil || got[0] != "" {
+	if got, err = c.FirstRecords(t.Context(), framesOf(1, []iot.FrameKey{{Device: eui, Dedup: "new"}}), time.Hour); err != nil || got[0] != "" {
 		t.Errorf("record after Claimed = %q, error = %v, want none", got, err)
 	}
 }
@@ -107,7 +107,7 @@ func claimsHold(t *testing.T, c *IoT) {
 func claimsExpire(t *testing.T, c *IoT) {
 	const window = 2 * time.Hour
 	claim := func(offset time.Duration, record string) string {
-		records, err := c.shifted(offset).Claim(t.Context(), framesOf(1, []iot.Seen{{Device: eui, Dedup: "a", Record: record}}), window)
+		records, err := c.shifted(offset).Deduplicate(t.Context(), framesOf(1, []iot.FrameKey{{Device: eui, Dedup: "a", Record: record}}), window)
 		relaytest.NoError(t, err)
 		return records[0]
 	}
@@ -127,7 +127,7 @@ func claimsExpire(t *testing.T, c *IoT) {
 func claimsStay(t *testing.T, c *IoT) {
 	const window = 2 * time.Hour
 	for span, record := range []string{"first", "second", "third", "first", "fourth", "second"} {
-		got, err := c.shifted(time.Duration(span)*window).Claim(t.Context(), framesOf(1, []iot.Seen{{Device: eui, Dedup: "a", Record: record}}), window)
+		got, err := c.shifted(time.Duration(span)*window).Deduplicate(t.Context(), framesOf(1, []iot.FrameKey{{Device: eui, Dedup: "a", Record: record}}), window)
 		relaytest.NoError(t, err)
 		if got[0] != "first" {
 			t.Errorf("record in span %d = %q, want first", span, got[0])
@@ -137,43 +137,43 @@ func claimsStay(t *testing.T, c *IoT) {
 
 func claimsOfATime(t *testing.T, c *IoT) {
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	seen := func(record string, offset time.Duration) iot.Seen {
-		return iot.Seen{Device: eui, Dedup: "0", Record: record, Span: time.Minute, At: noon.Add(offset)}
+	seen := func(record string, offset time.Duration) iot.FrameKey {
+		return iot.FrameKey{Device: eui, Dedup: "0", Record: record, Span: time.Minute, At: noon.Add(offset)}
 	}
 	for i, step := range []struct {
-		frames []iot.Seen
+		frames []iot.FrameKey
 		want   []string
 	}{
-		{[]iot.Seen{seen("r1", 0), seen("r2", 0), seen("r3", time.Minute)}, []string{"r1", "r1", "r1"}},
-		{[]iot.Seen{seen("r4", -time.Minute), seen("r5", time.Minute+1)}, []string{"r1", "r5"}},
-		{[]iot.Seen{seen("r6", 2*time.Minute), seen("r1", 0)}, []string{"r5", "r1"}},
-		{[]iot.Seen{seen("r7", time.Hour), seen("r8", 2*time.Hour), seen("r9", time.Hour), seen("r10", 2*time.Hour)}, []string{"r7", "r8", "r9", "r10"}}, // each mark replaces the previous one
+		{[]iot.FrameKey{seen("r1", 0), seen("r2", 0), seen("r3", time.Minute)}, []string{"r1", "r1", "r1"}},
+		{[]iot.FrameKey{seen("r4", -time.Minute), seen("r5", time.Minute+1)}, []string{"r1", "r5"}},
+		{[]iot.FrameKey{seen("r6", 2*time.Minute), seen("r1", 0)}, []string{"r5", "r1"}},
+		{[]iot.FrameKey{seen("r7", time.Hour), seen("r8", 2*time.Hour), seen("r9", time.Hour), seen("r10", 2*time.Hour)}, []string{"r7", "r8", "r9", "r10"}}, // each mark replaces the previous one
 	} {
-		got, err := c.Claim(t.Context(), framesOf(1, step.frames), 2*time.Hour)
+		got, err := c.Deduplicate(t.Context(), framesOf(1, step.frames), 2*time.Hour)
 		if err != nil || !slices.Equal(got, step.want) {
 			t.Errorf("step %d: records = %q, error = %v, want %q", i, got, err, step.want)
 		}
 	}
-	got, err := c.Claimed(t.Context(), framesOf(1, []iot.Seen{seen("r11", 0), seen("r12", 2*time.Hour), seen("r13", 0)}), 2*time.Hour)
+	got, err := c.FirstRecords(t.Context(), framesOf(1, []iot.FrameKey{seen("r11", 0), seen("r12", 2*time.Hour), seen("r13", 0)}), 2*time.Hour)
 	if err != nil || !slices.Equal(got, []string{"", "r10", ""}) {
 		t.Errorf("Claimed = %q, error = %v", got, err)
 	}
-	if got, err = c.Claim(t.Context(), framesOf(1, []iot.Seen{{Device: eui, Dedup: "1", Record: "old"}}), time.Hour); err != nil {
+	if got, err = c.Deduplicate(t.Context(), framesOf(1, []iot.FrameKey{{Device: eui, Dedup: "1", Record: "old"}}), time.Hour); err != nil {
 		t.Errorf("records = %q, error = %v", got, err)
 	}
 	timed := seen("new", 0) // the stored mark has no time
 	timed.Dedup = "1"
-	if got, err = c.Claim(t.Context(), framesOf(1, []iot.Seen{timed}), time.Hour); err != nil || got[0] != "old" {
+	if got, err = c.Deduplicate(t.Context(), framesOf(1, []iot.FrameKey{timed}), time.Hour); err != nil || got[0] != "old" {
 		t.Errorf("record = %q, error = %v, want old", got, err)
 	}
 }
 
 func manyClaims(t *testing.T, c *IoT) {
-	frames := make([]iot.Seen, 3000)
+	frames := make([]iot.FrameKey, 3000)
 	for i := range frames {
-		frames[i] = iot.Seen{Device: eui, Dedup: fmt.Sprint(i % 2500), Record: fmt.Sprint(i)}
+		frames[i] = iot.FrameKey{Device: eui, Dedup: fmt.Sprint(i % 2500), Record: fmt.Sprint(i)}
 	}
-	records, err := c.Claim(t.Context(), framesOf(1, frames), time.Hour)
+	records, err := c.Deduplicate(t.Context(), framesOf(1, frames), time.Hour)
 	relaytest.NoError(t, err)
 	for i, record := range records {
 		if record != fmt.Sprint(i%2500) {
@@ -187,13 +187,13 @@ func manyClaims(t *testing.T, c *IoT) {
 func claimsAreBounded(t *testing.T, c *IoT) {
 	const maxMarks, window = 100, time.Hour
 	c.db.spans = &spanLimit{maxMarks: maxMarks / 2}
-	allFrames := make([]iot.Seen, 3000)
+	allFrames := make([]iot.FrameKey, 3000)
 	for i := range allFrames {
-		allFrames[i] = iot.Seen{Device: eui, Dedup: fmt.Sprint(i), Record: fmt.Sprint(i)}
+		allFrames[i] = iot.FrameKey{Device: eui, Dedup: fmt.Sprint(i), Record: fmt.Sprint(i)}
 	}
-	claimed := func(c *IoT, acct relay.AccountID, frames []iot.Seen) (known int) {
+	claimed := func(c *IoT, acct relay.AccountID, frames []iot.FrameKey) (known int) {
 		t.Helper()
-		records, err := c.Claimed(t.Context(), framesOf(acct, frames), window)
+		records, err := c.FirstRecords(t.Context(), framesOf(acct, frames), window)
 		relaytest.NoError(t, err)
 		for i, record := range records {
 			if record == frames[i].Record {
@@ -204,7 +204,7 @@ func claimsAreBounded(t *testing.T, c *IoT) {
 	}
 	for i := 0; i < len(allFrames); i += 10 {
 		acct, c := relay.AccountID(1+i/10%2), c.shifted(time.Duration(i)*window/700)
-		claimedBy, err := c.Claim(t.Context(), framesOf(acct, allFrames[i:i+10]), window)
+		claimedBy, err := c.Deduplicate(t.Context(), framesOf(acct, allFrames[i:i+10]), window)
 		relaytest.NoError(t, err)
 		if claimedBy[0] != allFrames[i].Record || claimedBy[9] != allFrames[i+9].Record {
 			t.Fatalf("records of the new frames from %d = %q", i, claimedBy)
@@ -237,11 +237,11 @@ func claimRace(t *testing.T, c *IoT) {
 	var wg sync.WaitGroup
 	for n := range firsts {
 		wg.Go(func() {
-			frames := make([]iot.Seen, 200)
+			frames := make([]iot.FrameKey, 200)
 			for i := range frames {
-				frames[i] = iot.Seen{Device: eui, Dedup: fmt.Sprint((i*7 + n*31) % 200), Record: fmt.Sprint("r", n)}
+				frames[i] = iot.FrameKey{Device: eui, Dedup: fmt.Sprint((i*7 + n*31) % 200), Record: fmt.Sprint("r", n)}
 			}
-			records, err := c.Claim(t.Context(), framesOf(1, frames), time.Hour)
+			records, err := c.Deduplicate(t.Context(), framesOf(1, frames), time.Hour)
 			if err != nil {
 				t.Error(err)
 				return
@@ -443,7 +443,7 @@ func heardGoesForward(t *testing.T, c *IoT) {
 	}
 	relaytest.NoError(t, c.FillHeard(t.Context(), 1, map[string]time.Time{"d": timeAt(15), "e": timeAt(7)}, timeAt(40)), c.SetHeard(t.Context(), map[relay.AccountID]map[string]time.Time{1: nil}))
 	got, err := c.Heard(t.Context(), 1, []string{"d", "e", "f"})
-	want := map[string]iot.Heard{"d": {At: timeAt(20), Filled: timeAt(40)}, "e": {At: timeAt(7), Filled: timeAt(40)}}
+	want := map[string]iot.LastHeard{"d": {At: timeAt(20), FilledAt: timeAt(40)}, "e": {At: timeAt(7), FilledAt: timeAt(40)}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("heard = %v, error = %v, want %v", got, err, want)
 	}
@@ -454,11 +454,11 @@ func heardGoesForward(t *testing.T, c *IoT) {
 
 func deviceWasNeverHeard(t *testing.T, c *IoT) {
 	relaytest.NoError(t, c.FillHeard(t.Context(), 1, map[string]time.Time{"d": {}}, timeAt(40)))
-	if got, err := c.Heard(t.Context(), 1, []string{"d"}); err != nil || got["d"] != (iot.Heard{Filled: timeAt(40)}) {
+	if got, err := c.Heard(t.Context(), 1, []string{"d"}); err != nil || got["d"] != (iot.LastHeard{FilledAt: timeAt(40)}) {
 		t.Errorf("heard after the fill = %v, error = %v", got, err)
 	}
 	relaytest.NoError(t, c.SetHeard(t.Context(), map[relay.AccountID]map[string]time.Time{1: map[string]time.Time{"d": timeAt(50)}}))
-	if got, err := c.Heard(t.Context(), 1, []string{"d"}); err != nil || got["d"] != (iot.Heard{At: timeAt(50), Filled: timeAt(40)}) {
+	if got, err := c.Heard(t.Context(), 1, []string{"d"}); err != nil || got["d"] != (iot.LastHeard{At: timeAt(50), FilledAt: timeAt(40)}) {
 		t.Errorf("heard after the frame = %v, error = %v", got, err)
 	}
 }
@@ -485,7 +485,7 @@ func accountsAreSeparate(t *testing.T, c *IoT) {
 
 // keysExpire checks that every key has a time to live.
 func keysExpire(t *testing.T, c *IoT) {
-	_, err1 := c.Claim(t.Context(), framesOf(1, []iot.Seen{{Device: "d", Dedup: "f", Record: "r"}}), time.Minute)
+	_, err1 := c.Deduplicate(t.Context(), framesOf(1, []iot.FrameKey{{Device: "d", Dedup: "f", Record: "r"}}), time.Minute)
 	_, err2 := c.MergeParts(t.Context(), 1, []iot.FramePart{{Device: "d", Dedup: "f", At: timeAt(1)}}, time.Minute)
 	relaytest.NoError(t, err1, err2, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{pointOf("d", "a", 1, 1)})), c.FillLatest(t.Context(), 1, "e", nil, timeAt(1)),
 		c.SetHeard(t.Context(), map[relay.AccountID]map[string]time.Time{1: map[string]time.Time{"d": timeAt(1)}}), c.FillHeard(t.Context(), 1, map[string]time.Time{"d": timeAt(1)}, timeAt(1)))

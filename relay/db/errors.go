@@ -83,9 +83,9 @@ func postgresDown(err *pgconn.PgError) (advice string, down bool) {
 	return advice, down || slices.Contains([]string{"08", "40", "53", "57", "58"}, class)
 }
 
-// Emptied reports whether an error means that PostgreSQL lacks the schema, a table or a
+// IsSchemaMissing reports whether an error means that PostgreSQL lacks the schema, a table or a
 // column.
-func Emptied(err error) bool {
+func IsSchemaMissing(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (pg.Code == "42P01" || pg.Code == "42703" || pg.Code == "3F000")
 }
@@ -95,8 +95,8 @@ func Emptied(err error) bool {
 const damagedAdvice = "the database file is damaged: stop the gateway, keep a copy of the data directory, " +
 	"then run `penstock restore` with a backup, start the gateway and run `penstock recover`: "
 
-// Damaged reports whether an error means that a SQLite database is damaged.
-func Damaged(err error) bool {
+// IsDamaged reports whether an error means that a SQLite database is damaged.
+func IsDamaged(err error) bool {
 	lite, ok := errors.AsType[*sqlitedriver.Error](err)
 	return ok && (lite.Code()&0xff == sqlite3.SQLITE_CORRUPT || lite.Code()&0xff == sqlite3.SQLITE_NOTADB)
 }
@@ -104,7 +104,7 @@ func Damaged(err error) bool {
 // AdviseDamage adds advice to the error of a damaged SQLite database, and returns any other
 // error unchanged.
 func AdviseDamage(err error) error {
-	if !Damaged(err) {
+	if !IsDamaged(err) {
 		return err
 	}
 	return fmt.Errorf("%s%w", damagedAdvice, err)
@@ -114,7 +114,7 @@ func AdviseDamage(err error) error {
 // which Check returns from then on.
 func (d *DB) wrap(label string, err error) error {
 	err = Wrap(label, d.explain(err))
-	if err != nil && Damaged(err) && d.health.Note(err) {
+	if err != nil && IsDamaged(err) && d.health.Note(err) {
 		d.opts.Logger.Error("the database is damaged", "error", err)
 	}
 	return err
@@ -138,9 +138,9 @@ func sqliteDown(code int) (advice string, down bool) {
 	return "", false
 }
 
-// Refused reports whether a server refuses the user of database.url or does not have the
+// IsLoginRefused reports whether a server refuses the user of database.url or does not have the
 // database, so that waiting does not help.
-func Refused(err error) bool {
+func IsLoginRefused(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (strings.HasPrefix(pg.Code, "28") || pg.Code == "3D000" || pg.Code == "42501")
 }

@@ -287,7 +287,7 @@ func TestAnEmptiedDatabaseIsDown(t *testing.T) {
 	for name, err := range map[string]error{
 		"a write": database.Run(t.Context(), "test", "UPDATE version SET n = n WHERE name = ''"), "the check": database.Check(t.Context()),
 	} {
-		if relay.KindOf(err) != relay.KindUnavailable || !db.Emptied(err) || !strings.Contains(err.Error(), "emptied") {
+		if relay.KindOf(err) != relay.KindUnavailable || !db.IsSchemaMissing(err) || !strings.Contains(err.Error(), "emptied") {
 			t.Errorf("error of %s = %v, want an emptied database", name, err)
 		}
 	}

@@ -41,7 +41,7 @@ func (h *Health) Note(err error) bool {
 	return true
 }
 
-// Damaged returns a channel that is closed when damage is found.
+// IsDamaged returns a channel that is closed when damage is found.
 func (h *Health) Damaged() <-chan struct{} { return h.damaged }
 
 // Check returns the damage, or an error if the file was removed or replaced.
@@ -71,7 +71,7 @@ func (h *Health) CheckIntegrity(ctx context.Context, db *sql.DB) error {
 	var findings string
 	err := db.QueryRowContext(ctx, query).Scan(&findings)
 	switch {
-	case Damaged(err):
+	case IsDamaged(err):
 		err = AdviseDamage(err)
 	case err == nil && findings != "":
 		err = errors.New(damagedAdvice + "integrity check: " + findings)

@@ -100,16 +100,16 @@ func NotFound(label string) error { return relay.Errorf(relay.KindNotFound, "%s:
 // Value runs a statement that returns one value. It returns relay.KindNotFound if there are no
 // rows.
 func Value[T any](ctx context.Context, c Conn, label, query string, args ...any) (T, error) {
-	return One(ctx, c, label, query, Self[T], args...)
+	return One(ctx, c, label, query, SingleColumn[T], args...)
 }
 
 // Values runs a statement that returns one column.
 func Values[T any](ctx context.Context, c Conn, label, query string, args ...any) ([]T, error) {
-	return List(ctx, c, label, query, Self[T], args...)
+	return List(ctx, c, label, query, SingleColumn[T], args...)
 }
 
-// Self returns the pointer to a value that is the only column of a row.
-func Self[T any](v *T) []any { return []any{v} }
+// SingleColumn returns the pointer to a value that is the only column of a row.
+func SingleColumn[T any](v *T) []any { return []any{v} }
 
 // Map runs a statement that returns two columns: keys and their values.
 func Map[K comparable, V any](ctx context.Context, c Conn, label, query string, args ...any) (map[K]V, error) {
@@ -131,8 +131,8 @@ func Page[T any](ctx context.Context, c Conn, label, query string, w *Where, ord
 	return List(ctx, c, label, query, fields, w.Args()...)
 }
 
-// By returns values by their keys. Of several values with the same key, By returns the last.
-func By[K comparable, V any](values []V, key func(V) K) map[K]V {
+// IndexBy returns values by their keys. Of several values with the same key, By returns the last.
+func IndexBy[K comparable, V any](values []V, key func(V) K) map[K]V {
 	byKey := make(map[K]V, len(values))
 	for _, v := range values {
 		byKey[key(v)] = v

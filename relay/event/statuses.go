@@ -79,7 +79,7 @@ func (s *Statuses) Get(ctx context.Context, kind Kind, start, end uint64) (map[u
 		  AND kind = $2
 		  AND seq BETWEEN $3 AND $4`
 	statuses, err := db.List(ctx, s.db, label, query, fields, s.node, kind, column(start), column(end))
-	return db.By(statuses, func(status Status) uint64 { return status.Seq }), err
+	return db.IndexBy(statuses, func(status Status) uint64 { return status.Seq }), err
 }
 
 // List returns the statuses in a state with a sequence below limitSeq, newest first.

@@ -84,7 +84,7 @@ func (s *Store) OnConnect(node string, check func(ctx context.Context, read func
 	s.db.OnConnect(func(ctx context.Context, query db.QueryRow) error {
 		return check(ctx, func(ctx context.Context) (id string, beats uint64, err error) {
 			err = query(ctx, databaseState, []any{node}, &id, &beats)
-			if db.Emptied(err) {
+			if db.IsSchemaMissing(err) {
 				return "", 0, nil
 			}
 			return id, beats, err

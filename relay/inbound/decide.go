@@ -34,7 +34,7 @@ type Decision struct {
 	Outcome    string
 	Matched    *Relay // nil if no relay matches
 	Why        string // why Matched matches
-	Considered []Considered
+	Considered []ConsideredRelay
 	Deliveries []outbox.Delivery
 	// InboxMessage is set if the message goes to an inbox.
 	InboxMessage *InboxMessage
@@ -128,8 +128,8 @@ func Compile(r Relay) *Route {
 	return route
 }
 
-// Considered is a relay that was considered for a message.
-type Considered struct {
+// ConsideredRelay is a relay that was considered for a message.
+type ConsideredRelay struct {
 	Kind    Kind            `json:"kind"`
 	ID      string          `json:"id"`
 	Account relay.AccountID `json:"account"`
@@ -157,7 +157,7 @@ func (d *Decision) match(m *Message, routes []*Route, zone *time.Location) (matc
 		if !fits {
 			continue
 		}
-		c := Considered{Kind: r.Kind, ID: r.ID, Account: r.Account, Why: reason, Filter: r.Filter}
+		c := ConsideredRelay{Kind: r.Kind, ID: r.ID, Account: r.Account, Why: reason, Filter: r.Filter}
 		switch {
 		case m.Account != 0 && r.Account != m.Account:
 			c.Why = "belongs to another account"

@@ -67,22 +67,22 @@ type readyRow struct {
 // waits, the carrier uses the reference again: the waiting parts are routed at once without the
 // missing ones, or are dropped and returned if they repeat the last message, and the part begins
 // a new message.
-func (g *group) add(p *part, total int, t groupTimes) (added Added, err error) {
+func (g *group) add(p *part, total int, t groupTimes) (added AddResult, err error) {
 	if known := g.find(func(k *part) bool { return k.id == p.id && k.message != "" }); known != nil {
 		if g.ready[known.message] {
-			return Added{State: Completed, Holder: known.message}, nil
+			return AddResult{State: Completed, Holder: known.message}, nil
 		}
-		return Added{State: Again, Holder: known.message}, nil
+		return AddResult{State: RouteAgain, Holder: known.message}, nil
 	}
 	// Repeated parts have no doc.
 	if w := g.find(func(w *part) bool { return w.message == "" && w.doc != "" && w.number == p.number }); w != nil {
 		if w.id == p.id {
-			return Added{State: Waiting}, nil
+			return AddResult{State: Waiting}, nil
 		}
 		if w.digest == p.digest {
 			p.doc = ""
 			g.put(p)
-			return Added{State: Repeated, Holder: w.id}, nil
+			return AddResult{State: Repeated, Holder: w.id}, nil
 		}
 		if added.Dropped, err = g.dropRepetition(t); err != nil {
 			return added, err

@@ -106,7 +106,7 @@ func (s groupStep) do(g *group) string {
 	}
 	added, err := g.add(&part{id: id, number: number, digest: content, doc: doc}, 2, c)
 	result := string(added.State) + " " + added.Holder
-	if added.State == Completed || added.State == Again {
+	if added.State == Completed || added.State == RouteAgain {
 		result += " " + g.contents(added.Holder)
 	}
 	result = strings.TrimSpace(result)

@@ -21,7 +21,7 @@ func parkedFields(g *ReassembledMessage) []any {
 
 // Add adds parts in order, in one transaction, and returns the result of each. All gateways
 // share the parts.
-func (s *Store) Add(ctx context.Context, arrivals []PartArrival, t Times) ([]Added, error) {
+func (s *Store) Add(ctx context.Context, arrivals []PartArrival, t Times) ([]AddResult, error) {
 	const selectParked = `
 		SELECT grp, event, id, doc
 		FROM part_parked
@@ -40,22 +40,22 @@ func (s *Store) Add(ctx context.Context, arrivals []PartArrival, t Times) ([]Add
 	}
 	events := db.BatchOf("grp, event", arrivals, func(a *PartArrival) []any { return []any{a.Group, a.Message.ID} })
 	times := groupTimesOf(t)
-	return db.Transact(ctx, s.db, partsLabel, func(ctx context.Context, tx *db.Tx) ([]Added, error) {
+	return db.Transact(ctx, s.db, partsLabel, func(ctx context.Context, tx *db.Tx) ([]AddResult, error) {
 		messages, err := db.List(ctx, tx, partsLabel, selectParked, parkedFields, tx.Now(), events)
 		if err != nil {
 			return nil, err
 		}
-		parked := db.By(messages, func(g ReassembledMessage) eventKey { return eventKey{g.Group, g.Event} })
+		parked := db.IndexBy(messages, func(g ReassembledMessage) eventKey { return eventKey{g.Group, g.Event} })
 		groups, err := lockGroups(ctx, tx, names, times)
 		if err != nil {
 			return nil, err
 		}
-		results := make([]Added, len(arrivals))
+		results := make([]AddResult, len(arrivals))
 		for i := range arrivals {
 			a, added := &arrivals[i], &results[i]
 			if p, ok := parked[eventKey{a.Group, a.Message.ID}]; ok {
 				p.Event = ""
-				*added = Added{State: Again, Holder: p.ID, Group: p}
+				*added = AddResult{State: RouteAgain, Holder: p.ID, Group: p}
 				continue
 			}
 			g := groups[a.Group]
@@ -63,7 +63,7 @@ func (s *Store) Add(ctx context.Context, arrivals []PartArrival, t Times) ([]Add
 			if *added, err = g.add(p, a.Total, times); err != nil {
 				return nil, err
 			}
-			if added.State == Completed || added.State == Again {
+			if added.State == Completed || added.State == RouteAgain {
 				if added.Group, err = g.reassembled(added.Holder); err != nil {
 					return nil, err
 				}

@@ -36,14 +36,14 @@ type PartState string
 
 // The results of adding a part.
 const (
-	Waiting   PartState = "waiting"   // for other parts
-	Repeated  PartState = "duplicate" // of the part Added.Holder
-	Completed PartState = "complete"  // the caller routes the message and calls End
-	Again     PartState = "again"     // the message was routed before; the caller routes it again
+	Waiting    PartState = "waiting"   // for other parts
+	Repeated   PartState = "duplicate" // of the part AddResult.Holder
+	Completed  PartState = "complete"  // the caller routes the message and calls End
+	RouteAgain PartState = "again"     // the message was routed before; the caller routes it again
 )
 
-// Added is the result of adding a part.
-type Added struct {
+// AddResult is the result of adding a part.
+type AddResult struct {
 	State PartState
 	// Holder is the id of the reassembled message; for Repeated the id of the part's first
 	// arrival, and empty for Waiting.
@@ -85,7 +85,7 @@ type endedGroup struct {
 
 // addParts adds the parts among new messages to their groups and returns their results by the
 // index of the message.
-func (s *Service) addParts(ctx context.Context, msgs []Message, holders []string) (map[int]Added, error) {
+func (s *Service) addParts(ctx context.Context, msgs []Message, holders []string) (map[int]AddResult, error) {
 	var arrivals []PartArrival
 	var index []int
 	for i := range msgs {
@@ -103,7 +103,7 @@ func (s *Service) addParts(ctx context.Context, msgs []Message, holders []string
 	if err != nil {
 		return nil, fmt.Errorf("inbound: parts: %w", err)
 	}
-	byIndex := make(map[int]Added, len(added))
+	byIndex := make(map[int]AddResult, len(added))
 	for n, i := range index {
 		byIndex[i] = added[n]
 		s.keepDropped(added[n].Dropped)

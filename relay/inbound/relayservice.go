@@ -150,7 +150,7 @@ func (s *RelayService) permitted(ctx context.Context, acct relay.AccountID, k Ki
 	if err != nil {
 		return fmt.Errorf("inbound: permissions: %w", err)
 	}
-	if !holder.May(action) {
+	if !holder.HasPermission(action) {
 		return relay.Errorf(relay.KindForbidden, "account %s has no permission for %s", acct, action)
 	}
 	return nil

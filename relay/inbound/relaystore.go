@@ -196,7 +196,7 @@ func (s *Store) Candidates(ctx context.Context, numbers []string) ([][]Relay, er
 		}
 	}
 	relays, err := db.List(ctx, s.db, "relays", query, listedFields, rows)
-	byKey := db.By(relays, func(r Relay) key { return key{r.Kind, r.Number} })
+	byKey := db.IndexBy(relays, func(r Relay) key { return key{r.Kind, r.Number} })
 	candidates := make([][]Relay, len(numbers))
 	for i, number := range numbers {
 		for _, k := range keysOf(number) {

@@ -114,9 +114,9 @@ func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error)
 			p.results[i] = result
 		case !isPart:
 			p.add(i, m, Decide(m, routes[m.To], s.o.Settings))
-		case part.State == Completed || part.State == Again:
+		case part.State == Completed || part.State == RouteAgain:
 			part.Group.Event = m.ID
-			s.planReassembled(&p, i, part.Group, routes[m.To], part.State == Again)
+			s.planReassembled(&p, i, part.Group, routes[m.To], part.State == RouteAgain)
 		default: // it waits
 			result.Notes = NotesOf(m)
 			if part.State == Repeated {

@@ -82,7 +82,7 @@ func (s *Service) RemoveAccount(ctx context.Context, id relay.AccountID) (accoun
 	if err != nil {
 		return a, err
 	}
-	if owner := owners.Of(document.Account{ID: int64(id), Name: a.Name}); owner != "" {
+	if owner := owners.OwnerOf(document.Account{ID: int64(id), Name: a.Name}); owner != "" {
 		return a, relay.Invalid("account", "The inventory document "+owner+" declares the account: apply the document without it and with prune first.")
 	}
 	return a, s.Accounts.DeleteAccount(ctx, id)

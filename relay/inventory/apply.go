@@ -31,11 +31,11 @@ type apply struct {
 // result collects the changes of an apply.
 type result struct {
 	mode document.Mode
-	done document.Applied
+	done document.ApplyResult
 }
 
 func (a *apply) run(ctx context.Context) error {
-	a.done = document.Applied{
+	a.done = document.ApplyResult{
 		Document: a.fresh.Owner(), DryRun: a.mode.DryRun,
 		Accounts: []document.AppliedAccount{}, Added: []string{}, Changed: []string{}, Removed: []string{}, Kept: []string{},
 	}
@@ -52,7 +52,7 @@ func (a *apply) run(ctx context.Context) error {
 		return fmt.Errorf("inventory: SOAP usernames: %w", err)
 	}
 	set := a.set.Join(a.fresh)
-	merged := set.Whole()
+	merged := set.Merged()
 	if a.mode.Compare {
 		a.done.After = document.Mask(merged)
 	}
@@ -64,7 +64,7 @@ func (a *apply) run(ctx context.Context) error {
 
 // setCurrent sets the present records to set.
 func (a *apply) setCurrent(set document.Set) {
-	a.set, a.old = set, set.Whole()
+	a.set, a.old = set, set.Merged()
 	a.known = document.IndexOf(a.old.Accounts)
 }
 

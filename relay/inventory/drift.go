@@ -52,7 +52,7 @@ func (s *Service) Drift(ctx context.Context, name string) (fields []document.Dri
 // driftOf returns the result of a dry run of a stored document, which has the differences as drift
 // and the missing records as added. It excludes applies, because their unfinished changes would
 // look like drift, but only for one document at a time, so that an apply does not wait for all.
-func (s *Service) driftOf(ctx context.Context, name string) (document.Applied, error) {
+func (s *Service) driftOf(ctx context.Context, name string) (document.ApplyResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stored, err := s.loadSet(ctx)
@@ -60,7 +60,7 @@ func (s *Service) driftOf(ctx context.Context, name string) (document.Applied, e
 		err = s.loadSIMs(ctx, &stored, SIMSelection{Documents: []string{name}})
 	}
 	if err != nil {
-		return document.Applied{}, err
+		return document.ApplyResult{}, err
 	}
 	a := apply{Service: s, result: result{mode: document.Mode{DryRun: true}}, oldSet: stored, set: stored.set, fresh: stored.set.Part(name)}
 	err = a.run(ctx)

@@ -73,7 +73,7 @@ func (s *Service) Owner(ctx context.Context, thing string) (string, error) {
 func owners(set document.Set) map[string]string {
 	result := make(map[string]string)
 	for _, part := range set.Parts() {
-		for _, t := range document.Things(part) {
+		for _, t := range document.RecordNames(part) {
 			result[t.String()] = part.Owner()
 		}
 	}
@@ -89,10 +89,10 @@ func (s *Service) present(ctx context.Context, set document.Set, part *document.
 		if err != nil {
 			return err
 		}
-		isOwn := accounts.Of(*a) == part.Owner()
+		isOwn := accounts.OwnerOf(*a) == part.Owner()
 		p := presenter{Service: s, acct: rec.ID, secrets: secrets}
 		p.shows = func(kind, id string) bool {
-			owner := owners[document.Thing{Kind: kind, Account: a.Name, Name: id}.String()]
+			owner := owners[document.RecordName{Kind: kind, Account: a.Name, Name: id}.String()]
 			return owner == part.Owner() || isOwn && owner == ""
 		}
 		steps := []func(context.Context, *document.Account) error{p.relays, p.locations, p.sims, p.decoders, p.rules}

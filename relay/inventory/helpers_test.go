@@ -65,7 +65,7 @@ func newService(db *recordstest.Records) *Service {
 }
 
 // apply applies a valid document.
-func (f *fixture) apply(body string, m document.Mode) document.Applied {
+func (f *fixture) apply(body string, m document.Mode) document.ApplyResult {
 	f.t.Helper()
 	applied, err := f.Apply(f.t.Context(), []byte(body), m)
 	if err != nil {
@@ -86,7 +86,7 @@ func (f *fixture) applyInvalid(t *testing.T, body string, m document.Mode) docum
 }
 
 // outcome lists the records that an apply added, changed, removed and kept.
-func outcome(applied document.Applied) []string {
+func outcome(applied document.ApplyResult) []string {
 	return slices.Concat(applied.Added, applied.Changed, applied.Removed, applied.Kept)
 }
 

@@ -20,7 +20,7 @@ func (a *apply) planPrune(context.Context) error {
 	}
 	declared := a.set.Part(a.fresh.Owner())
 	a.gone = a.withoutUsed(document.Omitted(declared, a.fresh))
-	removals, summary := removalsToAllow(document.Things(declared), document.Things(a.gone))
+	removals, summary := removalsToAllow(document.RecordNames(declared), document.RecordNames(a.gone))
 	a.done.AllowRemovals = removals
 	if removals <= a.mode.AllowRemovals || a.mode.DryRun {
 		return nil
@@ -37,7 +37,7 @@ const usualShare = 10
 // removalsToAllow returns the number of removals that Mode.AllowRemovals has to allow: 0 if they are
 // at most a tenth of the records and not all records of a kind. summary describes the removals:
 // "3 of 12 records (decoder: 1 of 1, …)".
-func removalsToAllow(owned, gone []document.Thing) (removals int, summary string) {
+func removalsToAllow(owned, gone []document.RecordName) (removals int, summary string) {
 	ownedByKind, goneByKind := make(map[string]int), make(map[string]int)
 	for _, t := range owned {
 		ownedByKind[t.Kind]++
@@ -65,7 +65,7 @@ func (a *apply) withoutUsed(gone document.Document) document.Document {
 	for i, account := range gone.Accounts {
 		accountIndex[account.Name] = i
 	}
-	for _, part := range a.set.Less(a.fresh.Owner()).Parts() {
+	for _, part := range a.set.Without(a.fresh.Owner()).Parts() {
 		for _, acct := range part.Accounts {
 			gone.SensorTypes = slices.DeleteFunc(gone.SensorTypes, func(t document.SensorType) bool {
 				return a.noteUsed("sensor type "+t.ID, part, acct, "decoder", slices.IndexFunc(acct.Decoders, func(d document.Decoder) bool {
@@ -101,7 +101,7 @@ func (a *apply) prune(ctx context.Context) error {
 	a.setCurrent(a.set.With(document.Prune(declared, a.gone, a.fresh)))
 	owners, named := a.set.Owners(), document.IndexOf(a.fresh.Accounts)
 	for _, omitted := range a.gone.Accounts {
-		undeclared := named.Find(omitted) < 0 && owners.Of(omitted) == ""
+		undeclared := named.Find(omitted) < 0 && owners.OwnerOf(omitted) == ""
 		if err := a.pruneAccount(ctx, omitted, undeclared); err != nil {
 			return fmt.Errorf("inventory: prune account %s: %w", omitted.Name, err)
 		}

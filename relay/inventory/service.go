@@ -73,7 +73,7 @@ func New(d Deps) *Service { return &Service{Deps: d} }
 //
 // If another gateway applies a document at the same time, Apply starts again, so that the stored
 // set has the records of both.
-func (s *Service) Apply(ctx context.Context, data []byte, m document.Mode) (done document.Applied, err error) {
+func (s *Service) Apply(ctx context.Context, data []byte, m document.Mode) (done document.ApplyResult, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for range maxApplies {
@@ -88,21 +88,21 @@ func (s *Service) Apply(ctx context.Context, data []byte, m document.Mode) (done
 // maxApplies is the largest number of attempts of an apply while other gateways apply documents.
 const maxApplies = 10
 
-func (s *Service) apply(ctx context.Context, data []byte, m document.Mode) (document.Applied, error) {
+func (s *Service) apply(ctx context.Context, data []byte, m document.Mode) (document.ApplyResult, error) {
 	stored, err := s.loadSet(ctx)
 	if err != nil {
-		return document.Applied{}, err
+		return document.ApplyResult{}, err
 	}
 	fresh, err := s.parse(ctx, data, &stored, m)
 	if err != nil {
-		return document.Applied{}, err
+		return document.ApplyResult{}, err
 	}
 	if m.ResetAccounts, err = s.resetAccounts(ctx, m.ResetAccounts, *fresh); err != nil {
-		return document.Applied{}, err
+		return document.ApplyResult{}, err
 	}
 	a := apply{Service: s, result: result{mode: m}, oldSet: stored, set: stored.set, fresh: *fresh}
 	if err := a.run(ctx); err != nil {
-		return document.Applied{}, err
+		return document.ApplyResult{}, err
 	}
 	return a.done, nil
 }
@@ -171,7 +171,7 @@ func (s *Service) Declared(ctx context.Context) (document.Document, error) {
 	if err != nil {
 		return document.Document{}, err
 	}
-	return document.Mask(stored.set.Whole()), nil
+	return document.Mask(stored.set.Merged()), nil
 }
 
 // Empty reports whether no inventory was ever applied.

@@ -144,8 +144,8 @@ func deviceOf(sensorID string) string {
 	return device
 }
 
-// Known is a device with its sensors.
-type Known struct {
+// DeviceWithSensors is a device with its sensors.
+type DeviceWithSensors struct {
 	Device  Device
 	Sensors []Sensor
 }
@@ -157,12 +157,12 @@ const deviceTable db.Documents[Device] = "device"
 // is missing. The version does not change, because gateways do not cache that a device is
 // missing.
 func (s *Store) CreateDevice(ctx context.Context, acct relay.AccountID, d Device, sensors []Sensor) error {
-	return s.CreateDevices(ctx, acct, []Known{{Device: d, Sensors: sensors}})
+	return s.CreateDevices(ctx, acct, []DeviceWithSensors{{Device: d, Sensors: sensors}})
 }
 
 // CreateDevices saves all devices with their sensors, or none. It returns the errors of
 // CreateDevice.
-func (s *Store) CreateDevices(ctx context.Context, acct relay.AccountID, devices []Known) error {
+func (s *Store) CreateDevices(ctx context.Context, acct relay.AccountID, devices []DeviceWithSensors) error {
 	// If another account has the identifier, the statement changes no row but locks it, so that
 	// the transaction waits for a concurrent deletion of the device that has the claim.
 	const claim = `

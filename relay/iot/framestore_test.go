@@ -221,13 +221,13 @@ func framesAreLimited(t *testing.T, s *Store) {
 }
 
 func retiredSensorsAreListed(t *testing.T, s *Store) {
-	a, b := Retired{SensorID: "d1.a", RetentionDays: 7, DeletedAt: dbtest.At(0)}, Retired{SensorID: "d1.b", RetentionDays: 1, DeletedAt: dbtest.At(1)}
-	relaytest.NoError(t, s.Retire(t.Context(), 1, []Retired{b, a}))
-	got, err := s.Retired(t.Context(), 1)
+	a, b := RetiredSensor{SensorID: "d1.a", RetentionDays: 7, DeletedAt: dbtest.At(0)}, RetiredSensor{SensorID: "d1.b", RetentionDays: 1, DeletedAt: dbtest.At(1)}
+	relaytest.NoError(t, s.Retire(t.Context(), 1, []RetiredSensor{b, a}))
+	got, err := s.RetiredSensors(t.Context(), 1)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "result of Retired", got, []Retired{a, b})
+	relaytest.Equal(t, "result of Retired", got, []RetiredSensor{a, b})
 	relaytest.NoError(t, s.Unretire(t.Context(), 2, []string{"d1.a"}), s.Unretire(t.Context(), 1, []string{"d1.b", "none"}))
-	if got, err := s.Retired(t.Context(), 1); err != nil {
+	if got, err := s.RetiredSensors(t.Context(), 1); err != nil {
 		t.Error(err)
 	} else if len(got) != 1 {
 		t.Errorf("%d retired sensors, want 1", len(got))
@@ -276,7 +276,7 @@ func changesAreRepeatable(t *testing.T, s *Store) {
 		relaytest.NoError(t, err, err2, s.AddSensors(t.Context(), 1, "d1", sensors), s.AddSensors(t.Context(), 1, "d1", nil),
 			s.KeepFrames(t.Context(), 1, []RawFrame{testFrame("d1", 1), testFrame("d1", 1)}),
 			s.RetypeSensors(t.Context(), 1, "d1", map[string]string{"a": "state"}), s.RetypeSensors(t.Context(), 1, "d1", nil),
-			s.Retire(t.Context(), 1, []Retired{{SensorID: "d1.a"}, {SensorID: "d1.a"}}), s.Retire(t.Context(), 1, nil), s.Unretire(t.Context(), 1, nil))
+			s.Retire(t.Context(), 1, []RetiredSensor{{SensorID: "d1.a"}, {SensorID: "d1.a"}}), s.Retire(t.Context(), 1, nil), s.Unretire(t.Context(), 1, nil))
 	}
 	if n := rowsOf(t, s, "d1"); n != 4 { // the device, a sensor, a marker and a frame
 		t.Errorf("%d rows, want 4", n)
@@ -284,7 +284,7 @@ func changesAreRepeatable(t *testing.T, s *Store) {
 	if versions, err := s.Versions(t.Context(), []relay.AccountID{1}); err != nil || versions[1].Records != 1<<20 {
 		t.Errorf("versions %v, %v; want one change", versions, err)
 	}
-	relaytest.Equal(t, "number of retired sensors", len(relaytest.Must(s.Retired(t.Context(), 1))(t)), 1)
+	relaytest.Equal(t, "number of retired sensors", len(relaytest.Must(s.RetiredSensors(t.Context(), 1))(t)), 1)
 }
 
 // recordsAreExact checks that records are read as they were written, with any texts and numbers.
@@ -296,7 +296,7 @@ func recordsAreExact(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, device, []Sensor{sensor}))
 	got, err := s.Load(t.Context(), 1, []string{"none", device.Identifier})
 	known := got[device.Identifier]
-	if err != nil || !reflect.DeepEqual(known, Known{Device: device, Sensors: []Sensor{sensor}}) || !math.Signbit(*known.Device.Altitude) {
+	if err != nil || !reflect.DeepEqual(known, DeviceWithSensors{Device: device, Sensors: []Sensor{sensor}}) || !math.Signbit(*known.Device.Altitude) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	changed, err := s.ChangeSensor(t.Context(), 1, "d1", sensor.Key, func(x *Sensor) error { x.Slope *= 3; return nil })

@@ -58,7 +58,7 @@ func decoderDeletedInUse(t *testing.T, a, b *Store) {
 		})
 	}
 	decoders := relaytest.Must(a.Decoders(t.Context(), 1))(t)
-	byID := db.By(decoders, func(d Decoder) string { return d.ID })
+	byID := db.IndexBy(decoders, func(d Decoder) string { return d.ID })
 	for _, d := range relaytest.Must(a.Devices(t.Context(), 1))(t) {
 		if _, ok := byID[d.DecoderID]; d.DecoderID != "" && !ok {
 			t.Errorf("device %s has the decoder %s, which is deleted", d.ID, d.DecoderID)

@@ -81,23 +81,23 @@ type faultyReadings struct {
 	radio     []iot.RadioData // in the order of the writes
 }
 
-func (s *faultyReadings) Write(ctx context.Context, b iot.Readings) ([]iot.Refused, error) {
+func (s *faultyReadings) Write(ctx context.Context, b iot.Readings) ([]iot.RefusedItem, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down != nil {
 		return nil, s.down
 	}
-	var refused []iot.Refused
+	var refused []iot.RefusedItem
 	accepted := iot.Readings{Radio: b.Radio}
 	for i, p := range b.Points {
 		if reason, ok := s.refuse[p.Key]; ok {
-			refused = append(refused, iot.Refused{Point: i, Radio: -1, Reason: reason})
+			refused = append(refused, iot.RefusedItem{Point: i, Radio: -1, Reason: reason})
 			continue
 		}
 		accepted.Points = append(accepted.Points, p)
 	}
 	if reason, ok := s.refuse["uplink"]; ok && len(b.Radio) > 0 {
-		refused = append(refused, iot.Refused{Point: -1, Radio: 0, Reason: reason})
+		refused = append(refused, iot.RefusedItem{Point: -1, Radio: 0, Reason: reason})
 	}
 	s.written += len(accepted.Points)
 	s.radio = append(s.radio, accepted.Radio...)
@@ -125,7 +125,7 @@ func (s *faultyReadings) LastStored(ctx context.Context, acct relay.AccountID, d
 	return s.ReadingStore.LastStored(ctx, acct, deviceIDs)
 }
 
-func (s *faultyReadings) Forget(ctx context.Context, acct relay.AccountID, sensors []iot.Expired) error {
+func (s *faultyReadings) Forget(ctx context.Context, acct relay.AccountID, sensors []iot.ExpiredPoints) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down != nil {

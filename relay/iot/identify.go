@@ -168,7 +168,7 @@ func (s *Service) createDevice(ctx context.Context, ab *accountBatch, w *workIte
 // planDevice returns the device that a frame creates, with its sensors and decoder, or the reason why
 // the frame cannot create a device. devices and series are the numbers of already planned ones. They
 // count toward the limits.
-func (s *Service) planDevice(ctx context.Context, ab *accountBatch, w *workItem, devices, series int) (known Known, c *compiled, refusal string, err error) {
+func (s *Service) planDevice(ctx context.Context, ab *accountBatch, w *workItem, devices, series int) (known DeviceWithSensors, c *compiled, refusal string, err error) {
 	if err := s.loadLimits(ctx, ab); err != nil {
 		return known, nil, "", err
 	}
@@ -191,7 +191,7 @@ func (s *Service) planDevice(ctx context.Context, ab *accountBatch, w *workItem,
 	if w.Frame.IsDevEUI {
 		d.Type = LoRaWAN
 	}
-	known = Known{Device: d, Sensors: s.sensorsFor(d, c, nil)}
+	known = DeviceWithSensors{Device: d, Sensors: s.sensorsFor(d, c, nil)}
 	if series+len(known.Sensors) > ab.seriesLeft {
 		refusal = s.seriesLimitReason()
 	}
@@ -199,7 +199,7 @@ func (s *Service) planDevice(ctx context.Context, ab *accountBatch, w *workItem,
 }
 
 // addDevice adds a new device to the cache and subtracts it from the limits.
-func (ab *accountBatch) addDevice(known Known, c *compiled) *cachedDevice {
+func (ab *accountBatch) addDevice(known DeviceWithSensors, c *compiled) *cachedDevice {
 	ab.devicesLeft--
 	ab.seriesLeft -= len(known.Sensors)
 	cd := newCachedDevice(known.Device, known.Sensors, c)
@@ -277,7 +277,7 @@ func (s *Service) createDevices(ctx context.Context, ab *accountBatch, group []*
 	}
 
 	// 2. Plan the devices, up to the limits of the account.
-	var planned []Known
+	var planned []DeviceWithSensors
 	codecs := make(map[string]*compiled) // by identifier
 	series := 0
 	for _, w := range newFrames {
@@ -294,7 +294,7 @@ func (s *Service) createDevices(ctx context.Context, ab *accountBatch, group []*
 
 	// 3. Create the devices in the order of their identifiers, so that gateways that create the same
 	// devices do not deadlock.
-	slices.SortFunc(planned, func(a, b Known) int { return cmp.Compare(a.Device.Identifier, b.Device.Identifier) })
+	slices.SortFunc(planned, func(a, b DeviceWithSensors) int { return cmp.Compare(a.Device.Identifier, b.Device.Identifier) })
 	for chunk := range slices.Chunk(planned, devicesPerTransaction) {
 		err := s.store.CreateDevices(ctx, ab.acct, chunk)
 		if relay.KindOf(err) == relay.KindConflict {

@@ -42,7 +42,7 @@ type Arrival struct {
 
 // Outcome is the result of processing an Arrival.
 type Outcome struct {
-	// Refused is the reason why no readings were stored, or empty on success. Radio data may have
+	// RefusedItem is the reason why no readings were stored, or empty on success. Radio data may have
 	// been stored.
 	Refused string
 	// Provisional reports whether a concurrent frame may change the outcome: an acknowledgement
@@ -115,7 +115,7 @@ func Plausible(t, received time.Time) bool {
 func (s *Service) Ingest(ctx context.Context, arrivals []Arrival) ([]Outcome, error) {
 	b := newBatch(arrivals)
 	for _, step := range [...]func(context.Context, *batch) error{
-		s.refresh, s.check, s.claim, s.identify, s.mergeParts, s.decode, s.save, s.logFrames, s.evaluateRules, s.countUnmapped,
+		s.refresh, s.check, s.deduplicate, s.identify, s.mergeParts, s.decode, s.save, s.logFrames, s.evaluateRules, s.countUnmapped,
 	} {
 		if err := step(ctx, b); err != nil {
 			return nil, err
@@ -217,11 +217,11 @@ func boundedDedup(f *decoders.Frame) string {
 	return f.DedupID
 }
 
-// claim claims the frames. It marks a frame as a duplicate if an earlier record contained it.
-func (s *Service) claim(ctx context.Context, b *batch) error {
-	return b.markDuplicates(func(frames []Seen) (records []string, err error) {
+// deduplicate claims the frames. It marks a frame as a duplicate if an earlier record contained it.
+func (s *Service) deduplicate(ctx context.Context, b *batch) error {
+	return b.markDuplicates(func(frames []FrameKey) (records []string, err error) {
 		ok, err := s.optional.call(ctx, func() (err error) {
-			records, err = s.cache.Claim(ctx, frames, s.options.DedupWindow)
+			records, err = s.cache.Deduplicate(ctx, frames, s.options.DedupWindow)
 			return err
 		})
 		if !ok { // without the cache all frames are new
@@ -236,11 +236,11 @@ func (s *Service) claim(ctx context.Context, b *batch) error {
 
 // markDuplicates marks the frames that another record contained first. firstRecords returns the first
 // record of each frame.
-func (b *batch) markDuplicates(firstRecords func([]Seen) ([]string, error)) error {
-	frames, items := make([]Seen, 0, len(b.frames)), make([]*workItem, 0, len(b.frames))
+func (b *batch) markDuplicates(firstRecords func([]FrameKey) ([]string, error)) error {
+	frames, items := make([]FrameKey, 0, len(b.frames)), make([]*workItem, 0, len(b.frames))
 	for _, w := range b.frames {
 		if w.Frame.DedupID != "" && w.open() {
-			frames, items = append(frames, w.seen()), append(items, w)
+			frames, items = append(frames, w.frameKey()), append(items, w)
 		}
 	}
 	if len(frames) == 0 {
@@ -258,9 +258,9 @@ func (b *batch) markDuplicates(firstRecords func([]Seen) ([]string, error)) erro
 	return nil
 }
 
-// seen returns the key of the frame for the duplicate check.
-func (a *Arrival) seen() Seen {
-	s := Seen{Account: a.Account, Device: a.Frame.Identifier, Dedup: string(a.Frame.Kind) + boundedDedup(&a.Frame), Record: a.Record}
+// frameKey returns the key of the frame for the duplicate check.
+func (a *Arrival) frameKey() FrameKey {
+	s := FrameKey{Account: a.Account, Device: a.Frame.Identifier, Dedup: string(a.Frame.Kind) + boundedDedup(&a.Frame), Record: a.Record}
 	if s.Span = a.Frame.DedupSpan; s.Span > 0 {
 		s.At, _ = SampleTime(&a.Frame, a.ReceivedAt)
 	}
@@ -269,8 +269,8 @@ func (a *Arrival) seen() Seen {
 
 // Repeats reports whether an arrival has the same frame as another arrival of its device.
 func (a *Arrival) Repeats(otherArrival *Arrival) bool {
-	seen, otherSeen := a.seen(), otherArrival.seen()
-	return a.Frame.DedupID != "" && seen.Dedup == otherSeen.Dedup && seen.Near(otherSeen.At)
+	seen, otherSeen := a.frameKey(), otherArrival.frameKey()
+	return a.Frame.DedupID != "" && seen.Dedup == otherSeen.Dedup && seen.SameFrame(otherSeen.At)
 }
 
 // save writes to the reading store and then updates the cache of latest values.

@@ -83,13 +83,13 @@ func (c *optionalCache) fresh(filled time.Time, maxAge time.Duration) bool {
 // Cache stores data that may be lost without harm: lost values are read from the reading store again,
 // and repeated frames overwrite themselves. It may be emptied at any time.
 type Cache interface {
-	// Claim claims frames for the time ttl. It returns for each frame the record that first claimed
+	// Deduplicate claims frames for the time ttl. It returns for each frame the record that first claimed
 	// it, which is the frame's own record if the frame is new. It replaces a claim with the same key
 	// whose frame is not Near.
-	Claim(ctx context.Context, frames []Seen, ttl time.Duration) ([]string, error)
-	// Claimed returns for each frame the record that claimed it, or an empty text. It claims
+	Deduplicate(ctx context.Context, frames []FrameKey, ttl time.Duration) ([]string, error)
+	// FirstRecords returns for each frame the record that claimed it, or an empty text. It claims
 	// nothing.
-	Claimed(ctx context.Context, frames []Seen, ttl time.Duration) ([]string, error)
+	FirstRecords(ctx context.Context, frames []FrameKey, ttl time.Duration) ([]string, error)
 
 	// MergeParts merges each part atomically with the stored parts of the same frame and returns the
 	// merged frames. Of two receptions by one gateway it uses the stronger one, of two positions the
@@ -102,9 +102,9 @@ type Cache interface {
 	// FillHeard stores times like SetHeard, for devices of an account. The times were read from the
 	// reading store at asOf. The zero time means that the device has sent no frame.
 	FillHeard(ctx context.Context, acct relay.AccountID, heard map[string]time.Time, asOf time.Time) error
-	// Heard returns the times of the last frames of devices, by device ID. It omits devices that are
+	// LastHeard returns the times of the last frames of devices, by device ID. It omits devices that are
 	// not in the cache.
-	Heard(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]Heard, error)
+	Heard(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]LastHeard, error)
 
 	// SetLatest stores points, except points older than the cached point of the sensor.
 	SetLatest(ctx context.Context, points []Point) error
@@ -120,15 +120,15 @@ type Cache interface {
 	ForgetDevice(ctx context.Context, acct relay.AccountID, deviceID string) error
 }
 
-// Heard has the time of a device's last frame, or zero, and the time asOf of its last
+// LastHeard has the time of a device's last frame, or zero, and the time asOf of its last
 // FillHeard.
-type Heard struct {
-	At, Filled time.Time
+type LastHeard struct {
+	At, FilledAt time.Time
 }
 
-// Seen identifies a frame for the duplicate check by its device, its deduplication key, and its
+// FrameKey identifies a frame for the duplicate check by its device, its deduplication key, and its
 // journal record.
-type Seen struct {
+type FrameKey struct {
 	Account relay.AccountID
 	Device  string
 	Dedup   string
@@ -137,5 +137,5 @@ type Seen struct {
 	At      time.Time     // time of the frame; zero without a Span
 }
 
-// Near reports whether a frame with the same key at the time t is the same frame.
-func (s Seen) Near(t time.Time) bool { return s.Span == 0 || s.At.Sub(t).Abs() <= s.Span }
+// SameFrame reports whether a frame with the same key at the time t is the same frame.
+func (s FrameKey) SameFrame(t time.Time) bool { return s.Span == 0 || s.At.Sub(t).Abs() <= s.Span }

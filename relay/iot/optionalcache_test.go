@@ -40,11 +40,11 @@ func (c *faultyCache) call(change bool) (bool, error) {
 	return c.down == nil && (!change || !c.lossy), c.down
 }
 
-func (c *faultyCache) Claim(ctx context.Context, frames []iot.Seen, ttl time.Duration) ([]string, error) {
+func (c *faultyCache) Deduplicate(ctx context.Context, frames []iot.FrameKey, ttl time.Duration) ([]string, error) {
 	if ok, err := c.call(false); !ok {
 		return nil, err
 	}
-	return c.Cache.Claim(ctx, frames, ttl)
+	return c.Cache.Deduplicate(ctx, frames, ttl)
 }
 
 func (c *faultyCache) MergeParts(ctx context.Context, acct relay.AccountID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
@@ -61,7 +61,7 @@ func (c *faultyCache) SetHeard(ctx context.Context, heardAt map[relay.AccountID]
 	return c.Cache.SetHeard(ctx, heardAt)
 }
 
-func (c *faultyCache) Heard(ctx context.Context, acct relay.AccountID, ids []string) (map[string]iot.Heard, error) {
+func (c *faultyCache) Heard(ctx context.Context, acct relay.AccountID, ids []string) (map[string]iot.LastHeard, error) {
 	if ok, err := c.call(false); !ok {
 		return nil, err
 	}

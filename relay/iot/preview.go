@@ -14,7 +14,7 @@ import (
 type Preview struct {
 	s *Service
 	// seenByKey holds the frames of the preview by deduplication key, one for each span.
-	seenByKey map[string][]Seen
+	seenByKey map[string][]FrameKey
 }
 
 // PreviewedFrame is the expected result of ingesting a frame, compared with the
@@ -31,12 +31,12 @@ type PreviewedFrame struct {
 	Device   Device
 	Decoder  Decoder // decoder of the device
 	Readings []Difference
-	Stored   *Stored // the frame for rules; nil if rules would not evaluate it
+	Stored   *StoredFrame // the frame for rules; nil if rules would not evaluate it
 }
 
 // NewPreview returns an empty preview.
 func (s *Service) NewPreview() *Preview {
-	return &Preview{s: s, seenByKey: make(map[string][]Seen)}
+	return &Preview{s: s, seenByKey: make(map[string][]FrameKey)}
 }
 
 // Frames previews a batch. An error means that a back end is unavailable.
@@ -75,14 +75,14 @@ func (p *Preview) Frames(ctx context.Context, arrivals []Arrival) ([]PreviewedFr
 // markDuplicates marks duplicates like claim, but claims nothing. A frame is a duplicate if another
 // record has claimed it or if it was in an earlier arrival of this preview.
 func (p *Preview) markDuplicates(ctx context.Context, b *batch) error {
-	return b.markDuplicates(func(frames []Seen) ([]string, error) {
-		records, err := p.s.cache.Claimed(ctx, frames, p.s.options.DedupWindow)
+	return b.markDuplicates(func(frames []FrameKey) ([]string, error) {
+		records, err := p.s.cache.FirstRecords(ctx, frames, p.s.options.DedupWindow)
 		for i, f := range frames[:len(records)] {
 			if records[i] != "" {
 				continue
 			}
 			key := f.Account.String() + "\x00" + f.Device + "\x00" + f.Dedup
-			if n := slices.IndexFunc(p.seenByKey[key], func(seen Seen) bool { return f.Near(seen.At) }); n >= 0 {
+			if n := slices.IndexFunc(p.seenByKey[key], func(seen FrameKey) bool { return f.SameFrame(seen.At) }); n >= 0 {
 				records[i] = p.seenByKey[key][n].Record
 				continue
 			}

@@ -86,8 +86,8 @@ type Readings struct {
 	Radio  []RadioData
 }
 
-// Refused is a point or radio data that a store refuses permanently, with the reason.
-type Refused struct {
+// RefusedItem is a point or radio data that a store refuses permanently, with the reason.
+type RefusedItem struct {
 	// Point is an index into Readings.Points, or -1. Radio is an index into Readings.Radio, or -1.
 	Point, Radio int
 	Reason       string
@@ -104,9 +104,9 @@ type Query struct {
 	Limit    int
 }
 
-// Invalid returns the reason why stores refuse a point, or "": it has no sensor type, its value is not
+// InvalidReason returns the reason why stores refuse a point, or "": it has no sensor type, its value is not
 // finite, or its time is not in the years 1678 to 2261.
-func (p *Point) Invalid() string {
+func (p *Point) InvalidReason() string {
 	switch {
 	case p.Type == "":
 		return "no sensor type"
@@ -116,9 +116,9 @@ func (p *Point) Invalid() string {
 	return invalidTime(p.Time)
 }
 
-// Invalid returns the reason why stores refuse radio data, or "": a value is not finite, or the time is
+// InvalidReason returns the reason why stores refuse radio data, or "": a value is not finite, or the time is
 // not in the years 1678 to 2261.
-func (u *RadioData) Invalid() string {
+func (u *RadioData) InvalidReason() string {
 	for _, v := range []*float64{u.RSSI, u.SNR, u.Battery, u.Margin, u.Latitude, u.Longitude} {
 		if !finiteOrNil(v) {
 			return "a value is not a finite number"
@@ -144,7 +144,7 @@ func invalidTime(t time.Time) string {
 type ReadingStore interface {
 	// Write stores readings. It returns the points and the radio data that the store refuses, and
 	// stores the other readings. After an error, the same readings may be written again.
-	Write(ctx context.Context, r Readings) ([]Refused, error)
+	Write(ctx context.Context, r Readings) ([]RefusedItem, error)
 
 	// Readings returns a device's points, newest first, and in order of sensor ID at the same
 	// time.
@@ -156,7 +156,7 @@ type ReadingStore interface {
 
 	// Forget deletes the points of sensors, of any type, that are older than Expired.Before. Other
 	// writes may run between its steps. It may delete the same points again.
-	Forget(ctx context.Context, acct relay.AccountID, old []Expired) error
+	Forget(ctx context.Context, acct relay.AccountID, old []ExpiredPoints) error
 
 	// Latest returns the newest point of each of a device's sensors, in order of sensor ID. If a
 	// sensor has points of several types at that time, Latest may return all of them. types are the
@@ -193,8 +193,8 @@ type ReadingRow struct {
 	ImperialUnits string   `json:"imperial_units"`
 }
 
-// Updated is the response to a post of readings.
-type Updated struct {
+// UpdatedSensors is the response to a post of readings.
+type UpdatedSensors struct {
 	Sensors []ReadingRow `json:"data"` // the updated sensors
 	// Notes lists the unused data of the post and the reasons why sensors were not updated.
 	Notes decoders.Notes `json:"notes,omitempty"`

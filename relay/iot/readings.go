@@ -170,7 +170,7 @@ func (s *Service) Latest(ctx context.Context, acct relay.AccountID, deviceID str
 	points := make([]Point, 0, len(latest))
 	for _, sensor := range sensors {
 		i := slices.IndexFunc(latest, func(p Point) bool { return p.SensorID == sensor.ID })
-		if i < 0 || latest[i].Time.Before(sensor.Since(now)) {
+		if i < 0 || latest[i].Time.Before(sensor.RetentionStart(now)) {
 			continue
 		}
 		p := latest[i]

@@ -218,10 +218,10 @@ func (s *Service) DeleteDevice(ctx context.Context, acct relay.AccountID, id str
 		return err
 	}
 	// Save the retention of the sensors first, because Expire needs it after the deletion.
-	var retired []Retired
+	var retired []RetiredSensor
 	for _, sensor := range sensors {
 		if sensor.RetentionDays > 0 {
-			retired = append(retired, Retired{SensorID: sensor.ID, RetentionDays: sensor.RetentionDays, DeletedAt: s.options.Now().UTC()})
+			retired = append(retired, RetiredSensor{SensorID: sensor.ID, RetentionDays: sensor.RetentionDays, DeletedAt: s.options.Now().UTC()})
 		}
 	}
 	if len(retired) > 0 {

@@ -11,14 +11,14 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Expired selects the points of a sensor that are older than Before.
-type Expired struct {
+// ExpiredPoints selects the points of a sensor that are older than Before.
+type ExpiredPoints struct {
 	DeviceID, SensorID string
 	Before             time.Time
 }
 
-// Since returns the start of the sensor's retention, or zero if the retention is unlimited.
-func (s Sensor) Since(now time.Time) time.Time {
+// RetentionStart returns the start of the sensor's retention, or zero if the retention is unlimited.
+func (s Sensor) RetentionStart(now time.Time) time.Time {
 	if s.RetentionDays <= 0 {
 		return time.Time{}
 	}
@@ -51,11 +51,11 @@ func (s *Service) Expire(ctx context.Context, acct relay.AccountID) error {
 		if err != nil {
 			return fail(err)
 		}
-		var expired []Expired
+		var expired []ExpiredPoints
 		for _, identifier := range identifiers {
 			for _, sensor := range known[identifier].Sensors {
-				if since := sensor.Since(now); !since.IsZero() {
-					expired = append(expired, Expired{DeviceID: sensor.DeviceID, SensorID: sensor.ID, Before: since})
+				if since := sensor.RetentionStart(now); !since.IsZero() {
+					expired = append(expired, ExpiredPoints{DeviceID: sensor.DeviceID, SensorID: sensor.ID, Before: since})
 				}
 			}
 		}
@@ -67,17 +67,17 @@ func (s *Service) Expire(ctx context.Context, acct relay.AccountID) error {
 	// 2. Delete the expired readings of retired sensors. A sensor stays retired until all of its
 	// readings have expired. If its device exists, because the deletion failed, the sensor is not
 	// retired.
-	retired, err := s.store.Retired(ctx, acct)
+	retired, err := s.store.RetiredSensors(ctx, acct)
 	if err != nil {
 		return fail(err)
 	}
-	var expired []Expired
+	var expired []ExpiredPoints
 	var finishedIDs []string
 	for _, r := range retired {
 		device := deviceOf(r.SensorID)
-		since := Sensor{RetentionDays: r.RetentionDays}.Since(now)
+		since := Sensor{RetentionDays: r.RetentionDays}.RetentionStart(now)
 		if !exists[device] {
-			expired = append(expired, Expired{DeviceID: device, SensorID: r.SensorID, Before: since})
+			expired = append(expired, ExpiredPoints{DeviceID: device, SensorID: r.SensorID, Before: since})
 		}
 		if exists[device] || since.After(r.DeletedAt.Add(newestSample)) {
 			finishedIDs = append(finishedIDs, r.SensorID)
@@ -89,15 +89,15 @@ func (s *Service) Expire(ctx context.Context, acct relay.AccountID) error {
 	return s.store.Unretire(ctx, acct, finishedIDs)
 }
 
-// Retired is a sensor of a deleted device. Its readings are deleted when its retention ends.
-type Retired struct {
+// RetiredSensors is a sensor of a deleted device. Its readings are deleted when its retention ends.
+type RetiredSensor struct {
 	SensorID      string    `json:"sensor_id"`
 	RetentionDays int       `json:"retention_days"` // more than 0
 	DeletedAt     time.Time `json:"deleted_at"`
 }
 
 // deleteExpired deletes expired readings in steps of sensorsPerStep.
-func (s *Service) deleteExpired(ctx context.Context, acct relay.AccountID, expired []Expired) error {
+func (s *Service) deleteExpired(ctx context.Context, acct relay.AccountID, expired []ExpiredPoints) error {
 	for chunk := range slices.Chunk(expired, sensorsPerStep) {
 		if err := s.readings.Forget(ctx, acct, chunk); err != nil {
 			return fmt.Errorf("iot: retention of account %s: %w", acct, err)
@@ -107,7 +107,7 @@ func (s *Service) deleteExpired(ctx context.Context, acct relay.AccountID, expir
 }
 
 // Retire saves sensors of a device that is about to be deleted.
-func (s *Store) Retire(ctx context.Context, acct relay.AccountID, sensors []Retired) error {
+func (s *Store) Retire(ctx context.Context, acct relay.AccountID, sensors []RetiredSensor) error {
 	const statement = `
 		INSERT INTO retired_sensor (account, id, doc)
 		SELECT account, id, doc
@@ -115,13 +115,13 @@ func (s *Store) Retire(ctx context.Context, acct relay.AccountID, sensors []Reti
 		WHERE true
 		ON CONFLICT (account, id) DO UPDATE
 		SET doc = excluded.doc`
-	sensors = db.FirstOfEach(sensors, func(a, b Retired) int { return cmp.Compare(a.SensorID, b.SensorID) })
-	rows := db.BatchOf("account, id, doc", sensors, func(r *Retired) []any { return []any{acct, r.SensorID, db.JSON(r)} })
+	sensors = db.FirstOfEach(sensors, func(a, b RetiredSensor) int { return cmp.Compare(a.SensorID, b.SensorID) })
+	rows := db.BatchOf("account, id, doc", sensors, func(r *RetiredSensor) []any { return []any{acct, r.SensorID, db.JSON(r)} })
 	return s.db.Run(ctx, "retired sensors", statement, rows)
 }
 
-// Retired lists sensors of deleted devices by id.
-func (s *Store) Retired(ctx context.Context, acct relay.AccountID) ([]Retired, error) {
+// RetiredSensors lists sensors of deleted devices by id.
+func (s *Store) RetiredSensors(ctx context.Context, acct relay.AccountID) ([]RetiredSensor, error) {
 	return retiredTable.All(ctx, s.db, acct)
 }
 

@@ -18,7 +18,7 @@ func TestReadingsOfADeletedDeviceExpire(t *testing.T) {
 		t.Helper()
 		relaytest.NoError(t, g.Expire(t.Context(), 1))
 		points, err := g.readings.Readings(t.Context(), iot.Query{Account: 1, DeviceID: deletedID})
-		list, err2 := g.records.Retired(t.Context(), 1)
+		list, err2 := g.records.RetiredSensors(t.Context(), 1)
 		relaytest.NoError(t, err, err2)
 		relaytest.Equal(t, label+": the number of readings", len(points), readings)
 		relaytest.Equal(t, label+": the number of retired sensors", len(list), retired)
@@ -39,13 +39,13 @@ func TestReadingsOfADeletedDeviceExpire(t *testing.T) {
 func TestARetiredSensorOfAnExistingDeviceKeepsItsReadings(t *testing.T) {
 	g := newGateway(t)
 	g.mustStore(g.frame("r1", values("temperature", 1.0)))
-	relaytest.NoError(t, g.records.Retire(t.Context(), 1, []iot.Retired{{SensorID: iot.SensorID(g.device(1).ID, "temperature"), RetentionDays: 1, DeletedAt: g.now}}))
+	relaytest.NoError(t, g.records.Retire(t.Context(), 1, []iot.RetiredSensor{{SensorID: iot.SensorID(g.device(1).ID, "temperature"), RetentionDays: 1, DeletedAt: g.now}}))
 	g.now = g.now.AddDate(0, 0, 10)
 	relaytest.NoError(t, g.Expire(t.Context(), 1))
 	if got := g.history(1); len(got) != 1 {
 		t.Errorf("history %q, want one reading", got)
 	}
-	if retired, err := g.records.Retired(t.Context(), 1); err != nil || len(retired) != 0 {
+	if retired, err := g.records.RetiredSensors(t.Context(), 1); err != nil || len(retired) != 0 {
 		t.Errorf("retired sensors %v, %v; want none", retired, err)
 	}
 }

@@ -21,7 +21,7 @@ type recorder struct {
 	err    error
 }
 
-func (r *recorder) Evaluate(_ context.Context, acct relay.AccountID, v iot.Version, frames []iot.Stored) error {
+func (r *recorder) Evaluate(_ context.Context, acct relay.AccountID, v iot.Version, frames []iot.StoredFrame) error {
 	if v.Rules == 0 || acct != 1 {
 		return errors.New("an account without rules")
 	}

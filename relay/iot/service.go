@@ -33,7 +33,7 @@ type Options struct {
 	Now       func() time.Time
 	NewID     func() string
 	Logger    *slog.Logger // nil means slog.Default
-	Evaluate  Evaluate     // evaluates rules; may be nil
+	Evaluate  EvaluateFunc // evaluates rules; may be nil
 }
 
 // Service implements the operations on devices, decoders and readings.
@@ -69,10 +69,10 @@ func New(store *Store, cache Cache, readings ReadingStore, compile Compiler, o O
 	}
 }
 
-// Evaluate evaluates the rules of an account for the frames of one batch, in the order of their
+// EvaluateFunc evaluates the rules of an account for the frames of one batch, in the order of their
 // arrival; relay/rule implements it. After an error or a crash, it is called again with the
 // same frames.
-type Evaluate func(ctx context.Context, acct relay.AccountID, v Version, frames []Stored) error
+type EvaluateFunc func(ctx context.Context, acct relay.AccountID, v Version, frames []StoredFrame) error
 
 // Version changes when the records of an account change.
 type Version struct {
@@ -80,8 +80,8 @@ type Version struct {
 	Rules   int64 // 0 means that the account never had a rule
 }
 
-// Stored is a frame that was stored.
-type Stored struct {
+// StoredFrame is a frame that was stored.
+type StoredFrame struct {
 	Record string // the journal record that brought the frame
 	// Device and Frame are shared and must not be modified.
 	Device *Device
@@ -104,7 +104,7 @@ func (s *Service) evaluateRules(ctx context.Context, b *batch) error {
 		if v.Rules == 0 {
 			continue
 		}
-		frames := make([]Stored, 0, len(group))
+		frames := make([]StoredFrame, 0, len(group))
 		for _, w := range group {
 			if w.seenByRules() {
 				frames = append(frames, w.storedFrame())
@@ -131,8 +131,8 @@ func (w *workItem) seenByRules() bool {
 		(!f.Supplement || f.Kind == decoders.Uplink)
 }
 
-func (w *workItem) storedFrame() Stored {
-	return Stored{
+func (w *workItem) storedFrame() StoredFrame {
+	return StoredFrame{
 		Record: w.Record, Device: &w.device.Device, Frame: &w.Frame, Time: w.time, Heard: w.heardAt(),
 		Points: w.outcome.Points, Radio: w.radio, Trace: w.Trace,
 	}
@@ -147,7 +147,7 @@ func (s *Service) Version(ctx context.Context, acct relay.AccountID) (Version, e
 // DevicesByID returns the devices with these ids by id, without LastSeen. It omits missing ones.
 func (s *Service) DevicesByID(ctx context.Context, acct relay.AccountID, ids []string) (map[string]Device, error) {
 	devices, err := s.store.DevicesByID(ctx, acct, ids)
-	return db.By(devices, func(d Device) string { return d.ID }), err
+	return db.IndexBy(devices, func(d Device) string { return d.ID }), err
 }
 
 // HeardLast returns when devices were heard last, by id, zero for never. With verify, it reads
@@ -189,7 +189,7 @@ func (s *Service) withLastSeen(ctx context.Context, acct relay.AccountID, d Devi
 // cached times of any age.
 func (s *Service) heardLast(ctx context.Context, acct relay.AccountID, ids []string) (map[string]time.Time, error) {
 	asOf := s.options.Now()
-	var cached map[string]Heard
+	var cached map[string]LastHeard
 	if _, err := s.optional.call(ctx, func() (err error) {
 		cached, err = s.cache.Heard(ctx, acct, ids)
 		return err
@@ -200,7 +200,7 @@ func (s *Service) heardLast(ctx context.Context, acct relay.AccountID, ids []str
 	var missing []string
 	for _, id := range ids {
 		heardAt[id] = cached[id].At
-		if !s.optional.fresh(cached[id].Filled, heardFresh) {
+		if !s.optional.fresh(cached[id].FilledAt, heardFresh) {
 			missing = append(missing, id)
 		}
 	}

@@ -19,20 +19,20 @@ import (
 // does not delete the device.
 type Store struct {
 	db       *db.DB
-	onDevice OnDevice
+	onDevice DeviceHook
 }
 
 // NewStore returns the store in a database. onDevice may be nil.
-func NewStore(database *db.DB, onDevice OnDevice) *Store {
+func NewStore(database *db.DB, onDevice DeviceHook) *Store {
 	if onDevice == nil {
 		onDevice = func(*db.Tx, relay.AccountID, string, DeviceEvent) []db.Statement { return nil }
 	}
 	return &Store{db: database, onDevice: onDevice}
 }
 
-// OnDevice returns additional statements for a transaction that creates, changes or deletes a device.
+// DeviceHook returns additional statements for a transaction that creates, changes or deletes a device.
 // Package relay/rule implements it.
-type OnDevice func(tx *db.Tx, acct relay.AccountID, deviceID string, e DeviceEvent) []db.Statement
+type DeviceHook func(tx *db.Tx, acct relay.AccountID, deviceID string, e DeviceEvent) []db.Statement
 
 // DeviceEvent is a change of a device in a transaction.
 type DeviceEvent int
@@ -92,10 +92,10 @@ func remove[T any](ctx context.Context, s *Store, t db.Documents[T], acct relay.
 }
 
 const (
-	decoderTable    db.Documents[Decoder]    = "decoder"
-	locationTable   db.Documents[Location]   = "location"
-	sensorTypeTable db.Documents[SensorType] = "sensor_type"
-	retiredTable    db.Documents[Retired]    = "retired_sensor"
+	decoderTable    db.Documents[Decoder]       = "decoder"
+	locationTable   db.Documents[Location]      = "location"
+	sensorTypeTable db.Documents[SensorType]    = "sensor_type"
+	retiredTable    db.Documents[RetiredSensor] = "retired_sensor"
 )
 
 // CreateDecoder saves a decoder.
@@ -230,12 +230,12 @@ func (s *Store) DeleteSensorType(ctx context.Context, id string) error {
 // SensorTypes returns every sensor type by id.
 func (s *Store) SensorTypes(ctx context.Context) (map[string]SensorType, error) {
 	types, err := sensorTypeTable.All(ctx, s.db, 0)
-	return db.By(types, func(t SensorType) string { return t.ID }), err
+	return db.IndexBy(types, func(t SensorType) string { return t.ID }), err
 }
 
 // Load returns the devices with the given identifiers and their sensors, by identifier, in one round
 // trip. It omits missing devices.
-func (s *Store) Load(ctx context.Context, acct relay.AccountID, identifiers []string) (map[string]Known, error) {
+func (s *Store) Load(ctx context.Context, acct relay.AccountID, identifiers []string) (map[string]DeviceWithSensors, error) {
 	// The account is a column of the batch. With the account as a parameter, PostgreSQL would read
 	// all rows of the account.
 	const query = `
@@ -261,7 +261,7 @@ func (s *Store) Load(ctx context.Context, acct relay.AccountID, identifiers []st
 	if err != nil {
 		return nil, err
 	}
-	devices := make(map[string]Known, len(identifiers))
+	devices := make(map[string]DeviceWithSensors, len(identifiers))
 	for _, r := range rows {
 		identifier := identifiers[r.number-1]
 		known := devices[identifier]
@@ -269,7 +269,7 @@ func (s *Store) Load(ctx context.Context, acct relay.AccountID, identifiers []st
 			known.Sensors = append(known.Sensors, Sensor{})
 			err = db.Decode(r.doc, &known.Sensors[len(known.Sensors)-1])
 		} else {
-			known = Known{Sensors: []Sensor{}}
+			known = DeviceWithSensors{Sensors: []Sensor{}}
 			err = db.Decode(r.doc, &known.Device)
 		}
 		if err != nil {

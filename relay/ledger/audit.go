@@ -20,7 +20,7 @@ func (s *Service) Audit(ctx context.Context) (faults int, err error) {
 		return 0, err
 	}
 	for _, log := range logs {
-		if !log.Declared() { // Lost reports the ledger
+		if !log.Declared() { // LostLedgers reports the ledger
 			continue
 		}
 		r, failed := s.Verify(ctx, log.Account, log.Ledger)

@@ -19,7 +19,7 @@
 //	generated ──claim──▶ claimed (Claimed of Limit) ──ExpiresAt──▶ expired
 //
 // Service has the operations: Generate, Claim and Annotate start jobs; History, Validate and
-// Follow read tokens; Verify, Audit, Export, Lost and Accept work on whole ledgers. A job may
+// RedirectTarget read tokens; Verify, Audit, Export, Lost and Accept work on whole ledgers. A job may
 // run twice, but adds each entry once, because an entry names its job.
 //
 // An unknown token, a token of another account and a wrong private token return the same error.

@@ -165,7 +165,7 @@ func (s *Service) wrongSeal(ctx context.Context, p Place, log Log, lastHead stri
 // Check returns an error if a ledger has a fault: a missing, older or different head, a missing
 // ledger, or a token that differs from its entries. The error names up to five faults.
 func (s *Service) Check(ctx context.Context) error {
-	lost, err := s.Lost(ctx)
+	lost, err := s.LostLedgers(ctx)
 	if err != nil {
 		return err
 	}
@@ -191,11 +191,11 @@ func wrongHash(hash, head string) string {
 	return "its hash was changed: its head is of " + origin
 }
 
-// Lost examines the head of every ledger and lists the lost ledgers: ledgers with entries but
+// LostLedgers examines the head of every ledger and lists the lost ledgers: ledgers with entries but
 // without a declaration, ledgers with a head in Heads but without a log, and ledgers with the
 // hash of another ledger. It copies heads that other gateways have signed to Heads, so that each
 // gateway notices a missing head.
-func (s *Service) Lost(ctx context.Context) (lost []string, err error) {
+func (s *Service) LostLedgers(ctx context.Context) (lost []string, err error) {
 	logs, err := s.deps.Store.Logs(ctx)
 	if err != nil {
 		return nil, err
@@ -244,10 +244,10 @@ func comparePlaces(a, b Place) int {
 	return cmp.Or(cmp.Compare(a.Account, b.Account), strings.Compare(a.Ledger, b.Ledger))
 }
 
-// Accept replaces the heads in Heads by the heads in the store, after an operator has restored
+// AcceptHeads replaces the heads in Heads by the heads in the store, after an operator has restored
 // the database from a backup. It returns the differences. It does not accept a head that is
 // unsigned, unsealed or inconsistent with its log.
-func (s *Service) Accept(ctx context.Context) (accepted []string, err error) {
+func (s *Service) AcceptHeads(ctx context.Context) (accepted []string, err error) {
 	for p, lastHead := range s.deps.Heads.All() {
 		difference, err := s.acceptHead(ctx, p, lastHead)
 		if err != nil {

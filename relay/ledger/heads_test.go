@@ -141,7 +141,7 @@ func TestAHeadIsCheckedAgainstTheStoredHead(t *testing.T) {
 	if _, err := st.s.History(t.Context(), 1, c); relay.KindOf(err) != relay.KindUnavailable {
 		t.Errorf("History: error %v, want kind unavailable", err)
 	}
-	accepted, err := st.s.Accept(t.Context())
+	accepted, err := st.s.AcceptHeads(t.Context())
 	if err != nil || len(accepted) != 1 {
 		t.Errorf("accepted %q, error %v; want one ledger", accepted, err)
 	}
@@ -158,13 +158,13 @@ func TestAnAcceptedRestoredLedgerCanBeExtended(t *testing.T) {
 	if err := st.s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "its head goes back from 11 entries to 10") {
 		t.Fatalf("Check: error %v, want \"its head goes back from 11 entries to 10\"", err)
 	}
-	accepted, err := st.s.Accept(t.Context())
+	accepted, err := st.s.AcceptHeads(t.Context())
 	if err != nil || fmt.Sprint(accepted) != "[ledger plain of account 1: its head goes back from 11 entries to 10]" {
 		t.Errorf("accepted %q, error %v; want ledger plain of account 1", accepted, err)
 	}
 	relaytest.NoError(t, st.s.Check(t.Context()))
 	st.generate("plain", ledger.NewToken{})
-	if accepted, err := st.s.Accept(t.Context()); err != nil || len(accepted) != 0 {
+	if accepted, err := st.s.AcceptHeads(t.Context()); err != nil || len(accepted) != 0 {
 		t.Errorf("second Accept: accepted %q, error %v; want none", accepted, err)
 	}
 }

@@ -134,10 +134,10 @@ func readEntry(n int64, b []byte) (Entry, error) {
 }
 
 // Overviews lists the ledgers of an account (0 for all accounts) by account and id.
-func (s *Service) Overviews(ctx context.Context, acct relay.AccountID) ([]LogOf, error) {
+func (s *Service) Overviews(ctx context.Context, acct relay.AccountID) ([]LedgerLog, error) {
 	logs, err := s.deps.Store.Logs(ctx)
-	logs = slices.DeleteFunc(logs, func(l LogOf) bool { return acct != 0 && l.Account != acct })
-	slices.SortFunc(logs, func(a, b LogOf) int { return comparePlaces(a.Place, b.Place) })
+	logs = slices.DeleteFunc(logs, func(l LedgerLog) bool { return acct != 0 && l.Account != acct })
+	slices.SortFunc(logs, func(a, b LedgerLog) int { return comparePlaces(a.Place, b.Place) })
 	return logs, err
 }
 
@@ -152,15 +152,15 @@ func (s *Service) Tokens(ctx context.Context, acct relay.AccountID, ledgerID, id
 	return tokens, err
 }
 
-// Logged is an entry of a ledger and the id of its token.
-type Logged struct {
+// LoggedEntry is an entry of a ledger and the id of its token.
+type LoggedEntry struct {
 	Entry
 	Token string
 }
 
 // Recent returns up to limit entries of a ledger before the sequence end (0 for the newest),
 // newest first. It returns relay.KindNotFound if the account does not have the ledger.
-func (s *Service) Recent(ctx context.Context, acct relay.AccountID, ledgerID string, end int64, limit int) ([]Logged, error) {
+func (s *Service) Recent(ctx context.Context, acct relay.AccountID, ledgerID string, end int64, limit int) ([]LoggedEntry, error) {
 	log, err := s.deps.Store.Log(ctx, acct, ledgerID)
 	if err != nil {
 		return nil, err
@@ -177,13 +177,13 @@ func (s *Service) Recent(ctx context.Context, acct relay.AccountID, ledgerID str
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]Logged, 0, len(rows))
+	entries := make([]LoggedEntry, 0, len(rows))
 	for _, row := range slices.Backward(rows) {
 		e, err := readEntry(row.Sequence, row.Bytes)
 		if err != nil {
 			return nil, relay.Errorf(relay.KindUnexpected, "ledger %s: %w", ledgerID, err)
 		}
-		entries = append(entries, Logged{e, row.Token})
+		entries = append(entries, LoggedEntry{e, row.Token})
 	}
 	return entries, nil
 }

@@ -50,7 +50,7 @@ func TestTokenLifecycle(t *testing.T) {
 	if document := documentOf(t, h); strings.Contains(document, d.Text) {
 		t.Errorf("the history contains the text of the token %s: %s", d.Text, document)
 	}
-	redirectURL, err := st.s.Follow(t.Context(), ledger.Credential{Token: d.Text})
+	redirectURL, err := st.s.RedirectTarget(t.Context(), ledger.Credential{Token: d.Text})
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the redirect", redirectURL, `https://example.com/asset?deep=%7B%22a%22%3A%5B1%5D%7D&id=7%268&x=1`)
 	if len(st.sent) != 8 {
@@ -62,7 +62,7 @@ func TestTokenLifecycle(t *testing.T) {
 	o := st.claim(d.Text, "")
 	relaytest.Equal(t, "the error of an expired token", o.Error, new("The token has expired."))
 	relaytest.Equal(t, "whether an expired token is claimed", o.Claimed, false)
-	if _, err := st.s.Follow(t.Context(), ledger.Credential{Token: d.Text}); relay.KindOf(err) != relay.KindNotFound {
+	if _, err := st.s.RedirectTarget(t.Context(), ledger.Credential{Token: d.Text}); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("Follow with an expired token: error %v, want kind not found", err)
 	}
 }
@@ -158,11 +158,11 @@ func TestUnknownAndForbiddenTokensGetTheSameError(t *testing.T) {
 		}
 	}
 	for _, c := range []ledger.Credential{{Token: d.Text}, {Token: "unknown"}} {
-		if _, err := st.s.Follow(ctx, c); relay.KindOf(err) != relay.KindNotFound {
+		if _, err := st.s.RedirectTarget(ctx, c); relay.KindOf(err) != relay.KindNotFound {
 			t.Errorf("Follow with the token %q without its private token: error %v, want kind not found", c.Token, err)
 		}
 	}
-	redirectURL, err := st.s.Follow(ctx, ledger.Credential{Token: d.Text, Private: d.Private})
+	redirectURL, err := st.s.RedirectTarget(ctx, ledger.Credential{Token: d.Text, Private: d.Private})
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the redirect", redirectURL, "https://example.com/")
 }

@@ -95,12 +95,12 @@ func (s *Service) sameMetadata(ctx context.Context, acct relay.AccountID, t Toke
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1, nil
 }
 
-// Follow returns the target of a token's link: its redirect URL with the members of redirect_meta
+// RedirectTarget returns the target of a token's link: its redirect URL with the members of redirect_meta
 // as query parameters. Values other than strings are JSON.
 //
 // It returns the same relay.KindNotFound if the token is not valid, its private token is wrong,
 // or it does not have a redirect URL.
-func (s *Service) Follow(ctx context.Context, c Credential) (string, error) {
+func (s *Service) RedirectTarget(ctx context.Context, c Credential) (string, error) {
 	acct, err := s.deps.Store.Home(ctx, TokenID(c.Token))
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
 		return "", err

@@ -201,7 +201,7 @@ func (s *Store) move(ctx context.Context, tx *db.Tx, round []ending) error {
 		rows.Add(e.ID, e.Account, e.State, e.Reason, due, waits, endpoint, e.ParkedUntil, !e.Uncounted, expires)
 	}
 	moved, err := db.List(ctx, tx, finishLabel, update, (*member).fields, rows)
-	members := db.By(moved, func(m member) Ref { return m.ref })
+	members := db.IndexBy(moved, func(m member) Ref { return m.ref })
 	for i := range round {
 		if m, ok := members[round[i].ref()]; ok {
 			round[i].moved, round[i].queue = true, m.queue

@@ -165,7 +165,7 @@ func (s *Store) Collect(ctx context.Context, acct relay.AccountID, items []Item)
 		if err != nil {
 			return nil, err
 		}
-		byRule := db.By(tallies, func(t tally) string { return t.rule })
+		byRule := db.IndexBy(tallies, func(t tally) string { return t.rule })
 		// 2. Add the new frames.
 		rows := db.NewBatch("account, rule, record, frame_at, added, doc")
 		for i := range items {

@@ -12,9 +12,9 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Evaluate evaluates the rules of an account for stored frames. It implements iot.Evaluate. Its
+// Evaluate evaluates the rules of an account for stored frames. It implements iot.EvaluateFunc. Its
 // decisions are committed when it returns.
-func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Version, frames []iot.Stored) error {
+func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Version, frames []iot.StoredFrame) error {
 	set, err := s.set(ctx, acct, v)
 	if err != nil || len(set.programs) == 0 {
 		return err
@@ -120,7 +120,7 @@ func latestOf(points []iot.Point) []iot.Point {
 
 func (s *Service) pairStates(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[Pair]PairState, error) {
 	states, err := s.deps.Store.PairStates(ctx, acct, deviceIDs)
-	return db.By(states, func(st PairState) Pair { return st.Pair }), err
+	return db.IndexBy(states, func(st PairState) Pair { return st.Pair }), err
 }
 
 type ruleDevice struct {

@@ -21,7 +21,7 @@ type Explanation struct {
 
 // Explain evaluates the current rules for a stored frame, without their states from earlier frames. It
 // returns an explanation for each rule that evaluates the frame.
-func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Stored) ([]Explanation, error) {
+func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.StoredFrame) ([]Explanation, error) {
 	set, err := s.currentSet(ctx, acct)
 	if err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ func triggerOf(f *decoders.Frame) Trigger {
 	return OnEvent
 }
 
-func newRuleFrame(f *iot.Stored, zone *time.Location) *ruleFrame {
+func newRuleFrame(f *iot.StoredFrame, zone *time.Location) *ruleFrame {
 	frame := &ruleFrame{
 		record: f.Record, device: f.Device, frameAt: f.Time, heardAt: f.Heard, trigger: triggerOf(f.Frame), fromDevice: iot.FromDevice(f.Frame.Kind), points: f.Points, radio: f.Radio, trace: f.Trace,
 	}

@@ -93,7 +93,7 @@ func (s *site) gateway() *gateway {
 	g := &gateway{site: s, store: &faultyStore{Store: s.records.Rules}}
 	g.iot = iot.New(s.records.Devices, s.cache, s.readings, catalogtest.Compile, iot.Options{
 		Now: s.clock.Now,
-		Evaluate: func(ctx context.Context, acct relay.AccountID, v iot.Version, frames []iot.Stored) error {
+		Evaluate: func(ctx context.Context, acct relay.AccountID, v iot.Version, frames []iot.StoredFrame) error {
 			return g.rules.Evaluate(ctx, acct, v, frames)
 		},
 	})

@@ -65,7 +65,7 @@ func (s *Store) SaveDecision(ctx context.Context, acct relay.AccountID, pairs []
 		if err != nil {
 			return nil, err
 		}
-		byID := db.By(rules, func(r Rule) string { return r.ID })
+		byID := db.IndexBy(rules, func(r Rule) string { return r.ID })
 		pairs := slices.DeleteFunc(slices.Clone(pairs), func(p Pair) bool { return !byID[p.RuleID].Enabled })
 
 		// 2. Lock the states.
@@ -205,7 +205,7 @@ func (s *Store) MoveWatches(ctx context.Context, leasedUntil time.Time, watches 
 // silenceAfter is the age at which a new device is first checked for silence.
 const silenceAfter = time.Minute
 
-// OnDevice implements iot.OnDevice. Its statements add a watch for a new device if the account has
+// OnDevice implements iot.DeviceHook. Its statements add a watch for a new device if the account has
 // rules on silence, make the watch of a changed device due, and delete the states of a deleted device
 // and clear its alarms.
 func OnDevice(tx *db.Tx, acct relay.AccountID, deviceID string, e iot.DeviceEvent) []db.Statement {

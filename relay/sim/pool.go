@@ -198,7 +198,7 @@ func (s *SIMs) join(ctx context.Context, acct relay.AccountID, pool, detachment 
 		if err != nil {
 			return err
 		}
-		byICCID := db.By(members, func(m member) ICCID { return m.iccid })
+		byICCID := db.IndexBy(members, func(m member) ICCID { return m.iccid })
 
 		// 2. Find the SIMs to change. Refuse the request if one of them must not change.
 		var moving []ICCID

@@ -76,14 +76,14 @@ func simsOf(acct relay.AccountID, scope Scope) list {
 
 // List returns a page of the SIMs of a scope and their total number.
 func (s *SIMs) List(ctx context.Context, acct relay.AccountID, scope Scope, q Query) ([]SIM, int, error) {
-	return readPage(ctx, s.db, simsOf(acct, scope), q, columns, read)
+	return readPage(ctx, s.db, simsOf(acct, scope), q, columns, simFields)
 }
 
 // Scan returns up to limit ICCIDs of a scope after an ICCID, in order.
 func (s *SIMs) Scan(ctx context.Context, acct relay.AccountID, scope Scope, iccid ICCID, limit int) ([]ICCID, error) {
 	conditions := simsOf(acct, scope).conditions(nil)
 	conditions.And("iccid > ?", iccid)
-	return db.Page(ctx, s.db, "SIMs", "SELECT iccid FROM sim", conditions, "iccid", limit, db.Self[ICCID])
+	return db.Page(ctx, s.db, "SIMs", "SELECT iccid FROM sim", conditions, "iccid", limit, db.SingleColumn[ICCID])
 }
 
 // Ref names a SIM of an account.
@@ -175,7 +175,7 @@ const declareRounds = 10
 // the last one.
 func (s *SIMs) Declare(ctx context.Context, acct relay.AccountID, sims []SIM, reset bool) error {
 	for chunk := range slices.Chunk(sims, declareBatch) {
-		declared := db.By(chunk, func(s SIM) ICCID { return s.ICCID })
+		declared := db.IndexBy(chunk, func(s SIM) ICCID { return s.ICCID })
 		err := s.db.Write(ctx, "SIMs: declare", func(ctx context.Context, tx *db.Tx) error {
 			remaining, added := slices.Sorted(maps.Keys(declared)), 0
 			for round := 0; len(remaining) > 0; round++ {
@@ -235,8 +235,8 @@ func fields(acct *relay.AccountID, s *SIM) []any {
 	}
 }
 
-// read returns pointers for columns, and sets the defaults of the SIM.
-func read(s *SIM) []any { return readOwned(new(relay.AccountID), s) }
+// simFields returns pointers for columns, and sets the defaults of the SIM.
+func simFields(s *SIM) []any { return readOwned(new(relay.AccountID), s) }
 
 // readOwned does the same as read, and has a pointer to the account.
 func readOwned(acct *relay.AccountID, s *SIM) []any {
@@ -266,15 +266,15 @@ const forUpdate = " {for update}"
 func load(ctx context.Context, c db.Conn, acct relay.AccountID, iccids []ICCID, lock string) (map[ICCID]SIM, error) {
 	sims, err := db.List(ctx, c, "SIMs", `
 SELECT `+columns+` FROM sim
-WHERE (account, iccid) IN (SELECT account, iccid FROM batch)`+lock, read, db.AccountColumn(acct, "iccid", iccids))
-	return db.By(sims, func(s SIM) ICCID { return s.ICCID }), err
+WHERE (account, iccid) IN (SELECT account, iccid FROM batch)`+lock, simFields, db.AccountColumn(acct, "iccid", iccids))
+	return db.IndexBy(sims, func(s SIM) ICCID { return s.ICCID }), err
 }
 
 // loadOne loads a SIM; relay.KindNotFound if there is none. lock is "" or forUpdate.
 func loadOne(ctx context.Context, c db.Conn, acct relay.AccountID, iccid ICCID, lock string) (SIM, error) {
 	return db.One(ctx, c, "SIM "+string(iccid), `
 SELECT `+columns+` FROM sim
-WHERE account = $1 AND iccid = $2`+lock, read, acct, iccid)
+WHERE account = $1 AND iccid = $2`+lock, simFields, acct, iccid)
 }
 
 func insert(ctx context.Context, tx *db.Tx, acct relay.AccountID, changes []changed) (map[ICCID]bool, error) {

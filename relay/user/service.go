@@ -54,8 +54,8 @@ func (s *Service) User(ctx context.Context, name string) (User, error) {
 	return s.store.User(ctx, parsed)
 }
 
-// Addition describes a user to add.
-type Addition struct {
+// NewUser describes a user to add.
+type NewUser struct {
 	Name     string
 	Role     Role
 	Account  relay.AccountID // for the role Account
@@ -64,7 +64,7 @@ type Addition struct {
 
 // Add saves a new user. It returns relay.KindInvalid for an invalid field and relay.KindConflict
 // for a name that is taken.
-func (s *Service) Add(ctx context.Context, a Addition) (User, error) {
+func (s *Service) Add(ctx context.Context, a NewUser) (User, error) {
 	now := s.o.Now().UTC()
 	u := User{ID: relay.NewID(now), Role: a.Role, Account: a.Account, Provider: Password, CreatedAt: now, ChangedAt: now, Version: 1}
 	problems := relay.Problems{}

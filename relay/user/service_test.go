@@ -30,14 +30,14 @@ func newRig(t *testing.T) *rig {
 
 func (r *rig) add(name string, role user.Role, acct relay.AccountID) user.User {
 	r.t.Helper()
-	u, err := r.Add(r.t.Context(), user.Addition{Name: name, Role: role, Account: acct, Password: password})
+	u, err := r.Add(r.t.Context(), user.NewUser{Name: name, Role: role, Account: acct, Password: password})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	return u
 }
 
-func (r *rig) signIn(name string) user.SignedIn {
+func (r *rig) signIn(name string) user.SignInResult {
 	r.t.Helper()
 	signedIn, err := r.SignIn(r.t.Context(), name, password)
 	if err != nil {
@@ -57,22 +57,22 @@ func TestAddValidatesUsers(t *testing.T) {
 	r := newRig(t)
 	for _, tc := range []struct {
 		name     string
-		addition user.Addition
+		addition user.NewUser
 		field    string // the invalid field, if any
 	}{
-		{"viewer", user.Addition{Name: "anna", Role: user.Viewer, Password: password}, ""},
-		{"name in upper case", user.Addition{Name: " Bob@Example.COM ", Role: user.Admin, Password: password}, ""},
-		{"user of an account", user.Addition{Name: "carl", Role: user.Account, Account: 7, Password: password}, ""},
-		{"missing name", user.Addition{Role: user.Viewer, Password: password}, "name"},
-		{"name of the admin token", user.Addition{Name: "admin token", Role: user.Viewer, Password: password}, "name"},
-		{"long name", user.Addition{Name: strings.Repeat("a", 101), Role: user.Viewer, Password: password}, "name"},
-		{"unknown role", user.Addition{Name: "d", Role: "root", Password: password}, "role"},
-		{"role account without an account", user.Addition{Name: "d", Role: user.Account, Password: password}, "account"},
-		{"viewer with an account", user.Addition{Name: "d", Role: user.Viewer, Account: 7, Password: password}, "account"},
-		{"short password", user.Addition{Name: "d", Role: user.Viewer, Password: "short"}, "password"},
-		{"password of blanks", user.Addition{Name: "d", Role: user.Viewer, Password: strings.Repeat(" ", 12)}, "password"},
-		{"short password between blanks", user.Addition{Name: "d", Role: user.Viewer, Password: "\t\u00a0 short     "}, "password"},
-		{"long password", user.Addition{Name: "d", Role: user.Viewer, Password: strings.Repeat("x", 1025)}, "password"},
+		{"viewer", user.NewUser{Name: "anna", Role: user.Viewer, Password: password}, ""},
+		{"name in upper case", user.NewUser{Name: " Bob@Example.COM ", Role: user.Admin, Password: password}, ""},
+		{"user of an account", user.NewUser{Name: "carl", Role: user.Account, Account: 7, Password: password}, ""},
+		{"missing name", user.NewUser{Role: user.Viewer, Password: password}, "name"},
+		{"name of the admin token", user.NewUser{Name: "admin token", Role: user.Viewer, Password: password}, "name"},
+		{"long name", user.NewUser{Name: strings.Repeat("a", 101), Role: user.Viewer, Password: password}, "name"},
+		{"unknown role", user.NewUser{Name: "d", Role: "root", Password: password}, "role"},
+		{"role account without an account", user.NewUser{Name: "d", Role: user.Account, Password: password}, "account"},
+		{"viewer with an account", user.NewUser{Name: "d", Role: user.Viewer, Account: 7, Password: password}, "account"},
+		{"short password", user.NewUser{Name: "d", Role: user.Viewer, Password: "short"}, "password"},
+		{"password of blanks", user.NewUser{Name: "d", Role: user.Viewer, Password: strings.Repeat(" ", 12)}, "password"},
+		{"short password between blanks", user.NewUser{Name: "d", Role: user.Viewer, Password: "\t\u00a0 short     "}, "password"},
+		{"long password", user.NewUser{Name: "d", Role: user.Viewer, Password: strings.Repeat("x", 1025)}, "password"},
 	} {
 		u, err := r.Add(t.Context(), tc.addition)
 		if tc.field != "" {
@@ -88,7 +88,7 @@ func TestAddValidatesUsers(t *testing.T) {
 			t.Errorf("%s: the password is not hashed", tc.name)
 		}
 	}
-	_, err := r.Add(t.Context(), user.Addition{Name: "ANNA", Role: user.Viewer, Password: password})
+	_, err := r.Add(t.Context(), user.NewUser{Name: "ANNA", Role: user.Viewer, Password: password})
 	wantKind(t, "existing name", err, relay.KindConflict)
 }
 
@@ -117,25 +117,25 @@ func TestRefusedSignInsGetTheSameError(t *testing.T) {
 }
 
 func TestSessionsEnd(t *testing.T) {
-	for name, end := range map[string]func(*rig, user.SignedIn) error{
-		"sign-out": func(r *rig, signedIn user.SignedIn) error { return r.SignOut(t.Context(), signedIn.Token) },
-		"expiry":   func(r *rig, _ user.SignedIn) error { r.now = r.now.Add(time.Hour); return nil },
-		"change of the role": func(r *rig, _ user.SignedIn) error {
+	for name, end := range map[string]func(*rig, user.SignInResult) error{
+		"sign-out": func(r *rig, signedIn user.SignInResult) error { return r.SignOut(t.Context(), signedIn.Token) },
+		"expiry":   func(r *rig, _ user.SignInResult) error { r.now = r.now.Add(time.Hour); return nil },
+		"change of the role": func(r *rig, _ user.SignInResult) error {
 			_, _, err := r.Change(t.Context(), "anna", user.Change{Role: new(user.Viewer)})
 			return err
 		},
-		"change of the password": func(r *rig, _ user.SignedIn) error {
+		"change of the password": func(r *rig, _ user.SignInResult) error {
 			_, _, err := r.Change(t.Context(), "anna", user.Change{Password: new("another password")})
 			return err
 		},
-		"change of the own password": func(r *rig, _ user.SignedIn) error {
+		"change of the own password": func(r *rig, _ user.SignInResult) error {
 			return r.SetOwnPassword(t.Context(), "anna", password, "another password")
 		},
-		"disabled user": func(r *rig, _ user.SignedIn) error {
+		"disabled user": func(r *rig, _ user.SignInResult) error {
 			_, _, err := r.Change(t.Context(), "anna", user.Change{Disabled: new(true)})
 			return err
 		},
-		"removed user": func(r *rig, _ user.SignedIn) error { _, err := r.Remove(t.Context(), "anna"); return err },
+		"removed user": func(r *rig, _ user.SignInResult) error { _, err := r.Remove(t.Context(), "anna"); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)

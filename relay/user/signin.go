@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// SignedIn is a user with a session. Only the browser has Token; the store has its hash.
-type SignedIn struct {
+// SignInResult is a user with a session. Only the browser has Token; the store has its hash.
+type SignInResult struct {
 	User      User
 	Token     string
 	ExpiresAt time.Time
@@ -20,7 +20,7 @@ type SignedIn struct {
 
 // CSRF returns a text that is derived from the session's token. Other sites cannot read the text, so
 // a request with the text comes from a page of the gateway.
-func (s SignedIn) CSRF() string {
+func (s SignInResult) CSRF() string {
 	sum := sha256.Sum256([]byte("csrf\x00" + s.Token))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
@@ -34,10 +34,10 @@ func errSignIn() error {
 // SignIn begins a session of a user with a password. It returns relay.KindUnauthenticated for a
 // wrong name, a wrong password and a disabled user; the text and the response time are the same
 // for all of them. It returns relay.KindUnavailable if too many passwords are being hashed.
-func (s *Service) SignIn(ctx context.Context, name, password string) (SignedIn, error) {
+func (s *Service) SignIn(ctx context.Context, name, password string) (SignInResult, error) {
 	u, err := s.verify(ctx, name, password)
 	if err != nil {
-		return SignedIn{}, err
+		return SignInResult{}, err
 	}
 	return s.begin(ctx, u)
 }
@@ -94,9 +94,9 @@ func (s *Service) acquire(ctx context.Context) (release func(), err error) {
 }
 
 // begin saves a session.
-func (s *Service) begin(ctx context.Context, u User) (SignedIn, error) {
+func (s *Service) begin(ctx context.Context, u User) (SignInResult, error) {
 	now := s.o.Now().UTC()
-	signedIn := SignedIn{User: u, Token: rand.Text() + rand.Text(), ExpiresAt: now.Add(s.o.SessionTime)}
+	signedIn := SignInResult{User: u, Token: rand.Text() + rand.Text(), ExpiresAt: now.Add(s.o.SessionTime)}
 	err := s.store.CreateSession(ctx, Session{
 		Hash: account.HashToken(signedIn.Token), UserID: u.ID, Version: u.Version, CreatedAt: now, ExpiresAt: signedIn.ExpiresAt,
 	})
@@ -108,12 +108,12 @@ func (s *Service) begin(ctx context.Context, u User) (SignedIn, error) {
 
 // Session returns the user of a session's token; relay.KindUnauthenticated if the
 // session has ended.
-func (s *Service) Session(ctx context.Context, token string) (SignedIn, error) {
+func (s *Service) Session(ctx context.Context, token string) (SignInResult, error) {
 	u, expiresAt, err := s.store.Session(ctx, account.HashToken(token), s.o.Now())
 	if relay.KindOf(err) == relay.KindNotFound {
-		return SignedIn{}, relay.Errorf(relay.KindUnauthenticated, "the session has ended")
+		return SignInResult{}, relay.Errorf(relay.KindUnauthenticated, "the session has ended")
 	}
-	return SignedIn{User: u, Token: token, ExpiresAt: expiresAt}, err
+	return SignInResult{User: u, Token: token, ExpiresAt: expiresAt}, err
 }
 
 // SignOut ends a session.
@@ -141,10 +141,10 @@ func (s *Service) SetOwnPassword(ctx context.Context, name, current, password st
 // SignInAs begins a session for an identity that a provider has verified; acct is the account of
 // the role Account. It adds a new user, or updates the name, role and account of a known user. It
 // returns relay.KindForbidden if the person may not sign in.
-func (s *Service) SignInAs(ctx context.Context, identity Identity, acct relay.AccountID) (SignedIn, error) {
+func (s *Service) SignInAs(ctx context.Context, identity Identity, acct relay.AccountID) (SignInResult, error) {
 	name, ok := ParseName(identity.Name)
 	if !ok {
-		return SignedIn{}, relay.Errorf(relay.KindForbidden, "the provider gives no usable name: %q", identity.Name)
+		return SignInResult{}, relay.Errorf(relay.KindForbidden, "the provider gives no usable name: %q", identity.Name)
 	}
 	u, err := s.store.UserBySubject(ctx, identity.Subject)
 	switch {
@@ -166,11 +166,11 @@ func (s *Service) SignInAs(ctx context.Context, identity Identity, acct relay.Ac
 	}
 	switch {
 	case relay.KindOf(err) == relay.KindConflict:
-		return SignedIn{}, relay.Errorf(relay.KindForbidden, "another user is named %s", name)
+		return SignInResult{}, relay.Errorf(relay.KindForbidden, "another user is named %s", name)
 	case err != nil:
-		return SignedIn{}, err
+		return SignInResult{}, err
 	case u.Disabled:
-		return SignedIn{}, relay.Errorf(relay.KindForbidden, "the user %s is disabled", name)
+		return SignInResult{}, relay.Errorf(relay.KindForbidden, "the user %s is disabled", name)
 	}
 	return s.begin(ctx, u)
 }

@@ -235,7 +235,7 @@ type timedReadings struct {
 	observe observer
 }
 
-func (t timedReadings) Write(ctx context.Context, b iot.Readings) ([]iot.Refused, error) {
+func (t timedReadings) Write(ctx context.Context, b iot.Readings) ([]iot.RefusedItem, error) {
 	defer t.observeSince("write", time.Now())
 	return t.ReadingStore.Write(ctx, b)
 }
@@ -250,7 +250,7 @@ func (t timedReadings) Aggregate(ctx context.Context, q iot.AggregateQuery) ([]i
 	return t.ReadingStore.Aggregate(ctx, q)
 }
 
-func (t timedReadings) Forget(ctx context.Context, acct relay.AccountID, old []iot.Expired) error {
+func (t timedReadings) Forget(ctx context.Context, acct relay.AccountID, old []iot.ExpiredPoints) error {
 	defer t.observeSince("forget", time.Now())
 	return t.ReadingStore.Forget(ctx, acct, old)
 }

@@ -40,7 +40,7 @@ func (g *Gateway) openCarriers(pdus smppIntake, store *gateway.Store) (*carriers
 		if c.Type != config.SMPP {
 			continue
 		}
-		if c.Gateways == config.One {
+		if c.Gateways == config.OneGateway {
 			binds.holders[c.Name] = &holder{carrier: c.Name, node: g.node, store: store, log: g.log}
 		}
 		for i, b := range c.Connections() {

@@ -195,7 +195,7 @@ func printFrame(b *strings.Builder, n int, f *admin.TriedFrame) {
 		b.WriteString("  nothing is stored: " + f.Refused + "\n")
 	}
 	for _, text := range f.Notes {
-		if !slices.Contains(f.Warnings, text) && !slices.ContainsFunc(f.Errors, func(c admin.Complaint) bool { return c.Message == text }) {
+		if !slices.Contains(f.Warnings, text) && !slices.ContainsFunc(f.Errors, func(c admin.SourceError) bool { return c.Message == text }) {
 			b.WriteString("  note: " + text + "\n")
 		}
 	}

@@ -91,7 +91,7 @@ func (g *Gateway) openMembership(ctx context.Context, stores backends, intakes m
 	m = &membership{
 		store: stores.records.Gateways, dir: g.cfg.DataDir, cache: stores.cache, primary: stores.primary, keys: stores.primary.keys,
 		intakes: intakes, gate: g.gate, log: g.log, watchFor: registry.WatchFor,
-		afterRestore: stores.records.afterRestore, forgetKeys: ledgers.vault.Forget, accept: ledgers.Accept,
+		afterRestore: stores.records.afterRestore, forgetKeys: ledgers.vault.Forget, accept: ledgers.AcceptHeads,
 		self: registry.Gateway{
 			Node: g.node, URL: g.cfg.InternalURL, Version: g.version, StartedAt: time.Now(), Facts: g.facts(ledgers.masterKey),
 		},
@@ -469,7 +469,7 @@ func (m *membership) missingRecords(halt registry.Halt) *admin.MissingRecords {
 // Recover resumes processing after the database was restored. It sets the messages that were due
 // in the meantime to the state unknown, empties all caches, processes the journal entries again
 // that the database has lost, and accepts the current state of the ledgers.
-func (m *membership) Recover(ctx context.Context) (result admin.Recovered, err error) {
+func (m *membership) Recover(ctx context.Context) (result admin.RecoveryResult, err error) {
 	m.beating.Lock()
 	defer m.beating.Unlock()
 	if err := m.verify(ctx); err != nil {

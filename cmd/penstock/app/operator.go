@@ -27,7 +27,7 @@ func (g *Gateway) openOperator() (simOperator, error) {
 		if err != nil {
 			return nil, err
 		}
-		http, err := operator.NewHTTP(client, operator.HTTPOptions{URL: c.URL, Token: c.Token, MaxConcurrent: c.AtOnce})
+		http, err := operator.NewHTTP(client, operator.HTTPOptions{URL: c.URL, Token: c.Token, MaxConcurrent: c.MaxConcurrent})
 		if err != nil {
 			return nil, err
 		}

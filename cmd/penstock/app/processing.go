@@ -53,7 +53,7 @@ func (g *Gateway) openProcessing(stores backends, senders outbound, receipts *me
 	var rules *rule.Service // set below, because rules and p.devices call each other
 	p.devices = iot.New(stores.records.Devices, stores.cache.IoT(), stores.readings, catalog.Catalog{JavaScript: g.codecs.Compile}.Compile, iot.Options{
 		Logger: g.log, Radio: iot.RadioDetail(g.cfg.Readings.RadioData), Now: func() time.Time { return g.clock.now() },
-		Evaluate: func(ctx context.Context, acct relay.AccountID, v iot.Version, frames []iot.Stored) error {
+		Evaluate: func(ctx context.Context, acct relay.AccountID, v iot.Version, frames []iot.StoredFrame) error {
 			return rules.Evaluate(ctx, acct, v, frames)
 		},
 	})

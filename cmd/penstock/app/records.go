@@ -105,7 +105,7 @@ func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog
 			b.records = newRecords(database)
 			break
 		}
-		if relay.KindOf(err) != relay.KindUnavailable || db.Refused(err) || cfg.Database.URL == "" {
+		if relay.KindOf(err) != relay.KindUnavailable || db.IsLoginRefused(err) || cfg.Database.URL == "" {
 			if cfg.Database.URL == "" {
 				return err
 			}

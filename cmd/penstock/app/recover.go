@@ -40,7 +40,7 @@ func (r recoverCommand) Run(w client.Environment) error {
 	if err != nil {
 		return err
 	}
-	var answer admin.Recovered
+	var answer admin.RecoveryResult
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return fmt.Errorf("recover: unexpected answer, perhaps not of a gateway: %w", err)
 	}

@@ -127,7 +127,7 @@ func (g *Gateway) Abandon() string {
 func (g *Gateway) logReady(ctx context.Context) {
 	required := slices.DeleteFunc(slices.Clone(g.checks), func(b admin.Backend) bool { return b.Optional })
 	for ctx.Err() == nil {
-		down := admin.Down(ctx, required)
+		down := admin.CheckBackends(ctx, required)
 		if len(down) == 0 {
 			g.log.Info("penstock is ready")
 			return

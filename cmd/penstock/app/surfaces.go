@@ -45,8 +45,8 @@ import (
 func (g *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *lookup.Service, inventories *inventory.Service) error {
 	o := g.cfg.Overload
 	g.limits = httpd.NewLimits(httpd.LimitOptions{
-		Webhooks:     httpd.Bound{Requests: o.Webhooks.Requests, Bytes: int64(o.Webhooks.Bytes)},
-		API:          httpd.Bound{Requests: o.API.Requests, Bytes: int64(o.API.Bytes)},
+		Webhooks:     httpd.RequestLimit{Requests: o.Webhooks.Requests, Bytes: int64(o.Webhooks.Bytes)},
+		API:          httpd.RequestLimit{Requests: o.API.Requests, Bytes: int64(o.API.Bytes)},
 		Searches:     o.Searches,
 		AccountShare: o.AccountShare, Wait: o.Wait, Connections: o.Connections, Logger: g.log,
 	})
@@ -60,8 +60,8 @@ func (g *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 		Operations: openapi.Operations(restv2.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI()),
 		Audit:      c.stores.records.Audit, PublicURL: g.cfg.PublicURL, Logger: g.log,
 	})
-	auth.Guesses().Undeclared = g.undeclared.Load
-	auth.Guesses().Logger = g.log
+	auth.AttemptLimiter().InventoryPending = g.undeclared.Load
+	auth.AttemptLimiter().Logger = g.log
 	g.onStart(func(ctx context.Context) { c.stores.records.Accounts.Changes(ctx, auth.Changed) })
 	g.checks = append(g.checks, journals(c.proc.inOrder())...)
 	program := admin.Program{
@@ -90,7 +90,7 @@ func (g *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 		RequestCDR: c.calls.Request, CDRReady: c.calls.ArchiveReady, OpenCDR: c.archive.Open, Trunks: records.Trunks.Trunks,
 	}).Mount(g.app, auth)
 	restv3.New(restv3.Deps{SIMs: c.sims.sims, Actions: c.sims.actions, Usage: c.sims.usage}).Mount(g.app, auth)
-	soap.New(soap.Deps{Messages: c.sending.messages, Logins: records.Accounts, Guesses: auth.Guesses(), PublicURL: g.cfg.PublicURL, Logger: g.log, Now: time.Now}).Mount(g.app)
+	soap.New(soap.Deps{Messages: c.sending.messages, Logins: records.Accounts, AttemptLimiter: auth.AttemptLimiter(), PublicURL: g.cfg.PublicURL, Logger: g.log, Now: time.Now}).Mount(g.app)
 	ledgerapi.New(c.ledgers.Service, ledgerapi.Options{PublicURL: g.cfg.PublicURL, Logger: g.log}).Mount(g.app, auth)
 	ring := g.openTraffic(c, program)
 	surface := g.newAdmin(c, program, metrics, users, relays, inventories, ring)
@@ -110,7 +110,7 @@ func (g *Gateway) newMetrics(c core, p admin.Program, auth *httpd.Auth, spans *t
 		admin.NewJournalCollector(c.proc.inOrder()), admin.NewDeliveryCollector(p.Queue), admin.NewStoredCollector(p.Stored),
 		admin.NewAccountCollector(measure(g, "the figures of accounts", 5*time.Minute, g.accountFigures(c.proc.devices))),
 		admin.NewBindCollector(p.Binds), admin.NewSendingCollector(p.Sending),
-		admin.NewAttemptCollector(auth.Guesses().Counts), admin.NewRuleCollector(c.rules.Stats), admin.NewLedgerCollector(c.ledgers.faults.Load), admin.NewCodecCollector(c.proc.devices.Codecs),
+		admin.NewAttemptCollector(auth.AttemptLimiter().Counts), admin.NewRuleCollector(c.rules.Stats), admin.NewLedgerCollector(c.ledgers.faults.Load), admin.NewCodecCollector(c.proc.devices.Codecs),
 		admin.NewLimitCollector(g.limits.Stats), admin.NewUpCollector(g.checks, time.Now), admin.NewBuildInfo(g.version, runtime.Version()),
 	)
 	metrics.MustRegister(g.timings.Collectors()...)

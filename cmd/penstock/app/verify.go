@@ -106,7 +106,7 @@ func (v verifyCommand) store(w client.Environment, heads []string) (good bool, e
 	if err != nil {
 		return false, err
 	}
-	lost, err := s.Lost(w.Context)
+	lost, err := s.LostLedgers(w.Context)
 	if err != nil {
 		return false, err
 	}

@@ -68,7 +68,7 @@ type response struct {
 
 // Submit posts the message in the background. See carrier.Carrier.
 func (c *Client) Submit(ctx context.Context, s carrier.Submission, done func(carrier.Outcome)) {
-	c.Go(func() carrier.Outcome { return c.post(ctx, &s) }, done)
+	c.SubmitAsync(func() carrier.Outcome { return c.post(ctx, &s) }, done)
 }
 
 func (c *Client) post(ctx context.Context, s *carrier.Submission) carrier.Outcome {

@@ -59,7 +59,7 @@ func New(d httpout.Doer, o Options) (*Client, error) {
 
 // Submit sends the request in the background. See carrier.Carrier.
 func (c *Client) Submit(ctx context.Context, s carrier.Submission, done func(carrier.Outcome)) {
-	c.Go(func() carrier.Outcome { return c.send(ctx, &s) }, done)
+	c.SubmitAsync(func() carrier.Outcome { return c.send(ctx, &s) }, done)
 }
 
 func (c *Client) send(ctx context.Context, s *carrier.Submission) carrier.Outcome {

@@ -17,7 +17,7 @@ const forgetAtOnce = 1000
 
 // Forget deletes readings that are older than their sensors' retention. It searches
 // concurrently with writers, and deletes in short transactions.
-func (s *Store) Forget(ctx context.Context, acct relay.AccountID, old []iot.Expired) error {
+func (s *Store) Forget(ctx context.Context, acct relay.AccountID, old []iot.ExpiredPoints) error {
 	for len(old) > 0 {
 		n := 1 // the sensors of one device are searched together
 		for n < len(old) && old[n].DeviceID == old[0].DeviceID {
@@ -32,7 +32,7 @@ func (s *Store) Forget(ctx context.Context, acct relay.AccountID, old []iot.Expi
 }
 
 // forgetDevice deletes the readings of a device, from the earliest on.
-func (s *Store) forgetDevice(ctx context.Context, acct relay.AccountID, old []iot.Expired) error {
+func (s *Store) forgetDevice(ctx context.Context, acct relay.AccountID, old []iot.ExpiredPoints) error {
 	for start, n := (readingKey{ns: math.MinInt64}), forgetAtOnce; n == forgetAtOnce; {
 		var found []readingKey
 		text, args := expiredQuery(acct, old, start)
@@ -57,8 +57,8 @@ type readingKey struct{ device, ns, sensor int64 }
 
 // expiredQuery returns a query that scans the primary key from start up to the latest time
 // at which a reading of any of the sensors has expired.
-func expiredQuery(acct relay.AccountID, old []iot.Expired, start readingKey) (string, []any) {
-	lastExpired := slices.MaxFunc(old, func(a, b iot.Expired) int { return a.Before.Compare(b.Before) })
+func expiredQuery(acct relay.AccountID, old []iot.ExpiredPoints, start readingKey) (string, []any) {
+	lastExpired := slices.MaxFunc(old, func(a, b iot.ExpiredPoints) int { return a.Before.Compare(b.Before) })
 	text := `
 SELECT reading.device, reading.at, reading.sensor
 FROM device

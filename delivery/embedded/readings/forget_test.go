@@ -26,7 +26,7 @@ func TestBatchesAreWrittenDuringForget(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer close(forgotten)
-		if err := s.Forget(t.Context(), 1, []iot.Expired{{DeviceID: "old", SensorID: "old.0", Before: time.Unix(1740830400, n)}}); err != nil {
+		if err := s.Forget(t.Context(), 1, []iot.ExpiredPoints{{DeviceID: "old", SensorID: "old.0", Before: time.Unix(1740830400, n)}}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -56,7 +56,7 @@ func TestQueriesUsePrimaryKeysAndSortOnlyEqualTimes(t *testing.T) {
 	defer func() { _ = s.Close() }()
 	text, args := query(iot.Query{Account: 1, DeviceID: "d", Types: []string{"temperature", "humidity"}, From: time.Unix(0, 0)})
 	hours, hourArgs := aggregateQuery(iot.AggregateQuery{Query: iot.Query{Account: 1, DeviceID: "d"}, Statistic: iot.MinAveMax, Granularity: iot.Hour}, false)
-	expired, expiredArgs := expiredQuery(1, []iot.Expired{{DeviceID: "d", SensorID: "d.1", Before: time.Unix(0, 0)}, {DeviceID: "d", SensorID: "d.2", Before: time.Unix(1, 0)}}, readingKey{})
+	expired, expiredArgs := expiredQuery(1, []iot.ExpiredPoints{{DeviceID: "d", SensorID: "d.1", Before: time.Unix(0, 0)}, {DeviceID: "d", SensorID: "d.2", Before: time.Unix(1, 0)}}, readingKey{})
 	stored := selectStored + "(?, ?)"
 	cases := []struct {
 		name, q  string

@@ -124,7 +124,7 @@ func appendList(args []any, values []string) (string, []any) {
 // failed wraps an error with its operation, and records damage, which Ping then reports.
 func (s *Store) failed(op string, err error) error {
 	opErr := fmt.Errorf("readings: %s: %w", op, db.AdviseDamage(err))
-	if db.Damaged(err) {
+	if db.IsDamaged(err) {
 		s.health.Note(opErr)
 	}
 	return opErr

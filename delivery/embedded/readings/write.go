@@ -14,7 +14,7 @@ import (
 
 // Write stores a batch in one transaction. The batch is on disk when Write returns nil. After
 // an error nothing is stored.
-func (s *Store) Write(ctx context.Context, b iot.Readings) ([]iot.Refused, error) {
+func (s *Store) Write(ctx context.Context, b iot.Readings) ([]iot.RefusedItem, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	refused, err := s.batch(ctx, b)
@@ -26,7 +26,7 @@ func (s *Store) Write(ctx context.Context, b iot.Readings) ([]iot.Refused, error
 	return refused, nil
 }
 
-func (s *Store) batch(ctx context.Context, b iot.Readings) ([]iot.Refused, error) {
+func (s *Store) batch(ctx context.Context, b iot.Readings) ([]iot.RefusedItem, error) {
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -55,12 +55,12 @@ type writing struct {
 	*ids
 	statements
 	rows    []any // of readings that are not inserted yet
-	refused []iot.Refused
+	refused []iot.RefusedItem
 }
 
 func (w *writing) point(ctx context.Context, p *iot.Point, i int) error {
-	if reason := p.Invalid(); reason != "" {
-		w.refused = append(w.refused, iot.Refused{Point: i, Radio: -1, Reason: reason})
+	if reason := p.InvalidReason(); reason != "" {
+		w.refused = append(w.refused, iot.RefusedItem{Point: i, Radio: -1, Reason: reason})
 		return nil
 	}
 	device, err := w.device(ctx, p.Account, p.DeviceID)
@@ -102,8 +102,8 @@ func (w *writing) device(ctx context.Context, acct relay.AccountID, name string)
 }
 
 func (w *writing) uplink(ctx context.Context, u *iot.RadioData, i int) error {
-	if reason := u.Invalid(); reason != "" {
-		w.refused = append(w.refused, iot.Refused{Point: -1, Radio: i, Reason: reason})
+	if reason := u.InvalidReason(); reason != "" {
+		w.refused = append(w.refused, iot.RefusedItem{Point: -1, Radio: i, Reason: reason})
 		return nil
 	}
 	fields := []any{

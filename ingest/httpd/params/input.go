@@ -37,7 +37,7 @@ func OfRequest(c *fiber.Ctx, get Source, name func(string) string) *Input {
 	i := New(nil, name)
 	i.request = c
 	i.Get = func(name string) (any, bool) {
-		i.Know(name)
+		i.MarkKnown(name)
 		return get(name)
 	}
 	return i
@@ -46,11 +46,11 @@ func OfRequest(c *fiber.Ctx, get Source, name func(string) string) *Input {
 // OfList returns an Input for a request with all parameters in the query.
 func OfList(c *fiber.Ctx, name func(string) string) *Input { return OfRequest(c, OfQuery(c), name) }
 
-// Know adds a parameter that is not read with Get to the known parameters.
-func (i *Input) Know(name string) { i.known = append(i.known, name) }
+// MarkKnown adds a parameter that is not read with Get to the known parameters.
+func (i *Input) MarkKnown(name string) { i.known = append(i.known, name) }
 
-// Knows reports whether a parameter was read with Get or added with Know.
-func (i *Input) Knows(name string) bool { return slices.Contains(i.known, name) }
+// IsKnown reports whether a parameter was read with Get or added with MarkKnown.
+func (i *Input) IsKnown(name string) bool { return slices.Contains(i.known, name) }
 
 // Err returns the problems of the read parameters and of unknown parameters in the query.
 func (i *Input) Err() error {
@@ -60,8 +60,8 @@ func (i *Input) Err() error {
 	return i.Problems.Err()
 }
 
-// Wrong adds a problem. It replaces %s in the text by the parameter's name.
-func (i *Input) Wrong(name, text string) {
+// AddProblem adds a problem. It replaces %s in the text by the parameter's name.
+func (i *Input) AddProblem(name, text string) {
 	i.Add(name, strings.ReplaceAll(text, "%s", i.name(name)))
 }
 
@@ -86,7 +86,7 @@ func (i *Input) Optional(name string) *string {
 	case QueryText:
 		return new(string(v))
 	default:
-		i.Wrong(name, "The %s must be a string.")
+		i.AddProblem(name, "The %s must be a string.")
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (i *Input) Text(name string) string {
 func (i *Input) Required(name string) string {
 	text := i.Text(name)
 	if text == "" && len(i.Problems[name]) == 0 {
-		i.Wrong(name, "The %s field is required.")
+		i.AddProblem(name, "The %s field is required.")
 	}
 	return text
 }
@@ -120,20 +120,20 @@ func (i *Input) Texts(name string) []string {
 		for _, v := range value {
 			text, ok := v.(string)
 			if !ok {
-				i.Wrong(name, "The %s must be an array of strings.")
+				i.AddProblem(name, "The %s must be an array of strings.")
 				return nil
 			}
 			texts = append(texts, text)
 		}
 		return texts
 	}
-	i.Wrong(name, "The %s must be an array.")
+	i.AddProblem(name, "The %s must be an array.")
 	return nil
 }
 
-// Flag returns a boolean, or nil if it is missing. In a query, booleans are true, false, 1 or 0,
+// Bool returns a boolean, or nil if it is missing. In a query, booleans are true, false, 1 or 0,
 // and an empty value is missing.
-func (i *Input) Flag(name string) *bool {
+func (i *Input) Bool(name string) *bool {
 	switch v := i.Value(name).(type) {
 	case nil:
 		return nil
@@ -147,7 +147,7 @@ func (i *Input) Flag(name string) *bool {
 			return &b
 		}
 	}
-	i.Wrong(name, "The %s must be true or false.")
+	i.AddProblem(name, "The %s must be true or false.")
 	return nil
 }
 
@@ -175,7 +175,7 @@ func (i *Input) Integer(name string) *int64 {
 			return &n
 		}
 	}
-	i.Wrong(name, "The %s must be an integer.")
+	i.AddProblem(name, "The %s must be an integer.")
 	return nil
 }
 
@@ -185,14 +185,14 @@ func (i *Input) Time(name, form string) time.Time {
 	text := strings.TrimSpace(i.Text(name))
 	if text == "" {
 		if len(i.Problems[name]) == 0 {
-			i.Wrong(name, "The %s field is required.")
+			i.AddProblem(name, "The %s field is required.")
 		}
 		return time.Time{}
 	}
 	if t, ok := iso8601.Parse(text); ok && t.Year() >= 1970 && t.Year() < 2200 {
 		return t
 	}
-	i.Wrong(name, "The %s must be "+form+".")
+	i.AddProblem(name, "The %s must be "+form+".")
 	return time.Time{}
 }
 
@@ -205,7 +205,7 @@ func (i *Input) Int(name string, fallback, limit int, form string) int {
 	}
 	n, ok := decimal.Int(text)
 	if !ok || n < 1 || n > int64(limit) {
-		i.Wrong(name, "The %s must be "+form+" "+strconv.Itoa(limit)+".")
+		i.AddProblem(name, "The %s must be "+form+" "+strconv.Itoa(limit)+".")
 	}
 	return int(n)
 }

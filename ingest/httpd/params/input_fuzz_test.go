@@ -14,7 +14,7 @@ func FuzzInput(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		read := func(value any) (input *Input, flag *bool, number *int64) {
 			input = New(func(string) (any, bool) { return value, true }, func(name string) string { return name })
-			return input, input.Flag("flag"), input.Integer("number")
+			return input, input.Bool("flag"), input.Integer("number")
 		}
 		input, flag, number := read(QueryText(text))
 		if (flag == nil) != (text == "" || len(input.Problems["flag"]) > 0) {

@@ -60,7 +60,7 @@ func TestEachReaderReturnsAValueOrAProblem(t *testing.T) {
 		"required": func(input *params.Input, name string) string { return input.Required(name) },
 		"texts":    func(input *params.Input, name string) string { return strings.Join(input.Texts(name), ",") },
 		"flag": func(input *params.Input, name string) string {
-			if v := input.Flag(name); v != nil {
+			if v := input.Bool(name); v != nil {
 				return fmt.Sprint(*v)
 			}
 			return ""
@@ -127,7 +127,7 @@ func TestUnknownParametersOfTheQueryAreRefused(t *testing.T) {
 	app.Post("/:id", func(c *fiber.Ctx) error {
 		input := params.OfRequest(c, params.OfObject(map[string]any{"text": "hi", "other": 1}).Or(params.OfQuery(c)), words)
 		input.Text("text")
-		input.Know("tokens")
+		input.MarkKnown("tokens")
 		return input.Err()
 	})
 	app.Delete("/:id", params.WithoutQuery(func(c *fiber.Ctx) error { return c.SendStatus(204) }))

@@ -80,7 +80,7 @@ func Together(n int, do func(i int)) {
 // Plan returns the engine's plan for a statement without a db.Batch, one step per line.
 func Plan(t testing.TB, database *db.DB, statement string, args ...any) string {
 	t.Helper()
-	explain, columns := "EXPLAIN ", db.Self[string]
+	explain, columns := "EXPLAIN ", db.SingleColumn[string]
 	if database.Engine() == "sqlite" {
 		explain, columns = "EXPLAIN QUERY PLAN ", func(step *string) []any { return []any{new(any), new(any), new(any), step} }
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-func forget(t *testing.T, s iot.ReadingStore, acct relay.AccountID, expired ...iot.Expired) {
+func forget(t *testing.T, s iot.ReadingStore, acct relay.AccountID, expired ...iot.ExpiredPoints) {
 	t.Helper()
 	if err := s.Forget(t.Context(), acct, expired); err != nil {
 		t.Fatalf("Forget: %v", err)
@@ -29,7 +29,7 @@ func forgets(t *testing.T, s iot.ReadingStore) {
 	write(t, s, text, humidity, otherAccount)
 
 	expiry := start().Add(10 * time.Second)
-	expired := []iot.Expired{
+	expired := []iot.ExpiredPoints{
 		{DeviceID: "olda", SensorID: "olda.1", Before: expiry}, {DeviceID: "olda", SensorID: "olda.2", Before: expiry.Add(1)},
 		{DeviceID: "oldb", SensorID: "oldb.3", Before: expiry.Add(time.Hour)}, {DeviceID: "gone", SensorID: "gone.1", Before: expiry},
 	}
@@ -54,13 +54,13 @@ func forgets(t *testing.T, s iot.ReadingStore) {
 func forgetsMany(t *testing.T, s iot.ReadingStore) {
 	const sensors, perSensor = 40, 120 // more than a store deletes in one step
 	var points []iot.Point
-	var expired []iot.Expired
+	var expired []iot.ExpiredPoints
 	for n := range sensors {
 		name := fmt.Sprint(n)
 		for i := range perSensor {
 			points = append(points, point("heap", name, i, 1))
 		}
-		expired = append(expired, iot.Expired{DeviceID: "heap", SensorID: "heap." + name, Before: start().Add((perSensor - 1) * time.Second)})
+		expired = append(expired, iot.ExpiredPoints{DeviceID: "heap", SensorID: "heap." + name, Before: start().Add((perSensor - 1) * time.Second)})
 	}
 	write(t, s, points...)
 	forget(t, s, acme, expired...)
@@ -76,7 +76,7 @@ func forgetsHostile(t *testing.T, s iot.ReadingStore) {
 		p := point(name, "1", 0, 1)
 		p.SensorID = name
 		write(t, s, p)
-		forget(t, s, acme, iot.Expired{DeviceID: name, SensorID: name, Before: start().Add(1)})
+		forget(t, s, acme, iot.ExpiredPoints{DeviceID: name, SensorID: name, Before: start().Add(1)})
 		expect(t, read(t, s, iot.Query{DeviceID: name, Types: []string{celsius}}))
 	}
 	expect(t, read(t, s, iot.Query{DeviceID: "kept", Types: []string{celsius}}), victim)

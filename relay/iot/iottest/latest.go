@@ -67,7 +67,7 @@ func latestOfAll(t *testing.T, s iot.ReadingStore) {
 
 func latestForgotten(t *testing.T, s iot.ReadingStore) {
 	write(t, s, point("bare", "1", 0, 1), point("bare", "1", 1, 1), point("bare", "2", 5, 2))
-	forget(t, s, acme, iot.Expired{DeviceID: "bare", SensorID: "bare.1", Before: start().Add(time.Minute)})
+	forget(t, s, acme, iot.ExpiredPoints{DeviceID: "bare", SensorID: "bare.1", Before: start().Add(time.Minute)})
 	expect(t, latest(t, s, acme, "bare", celsius), point("bare", "2", 5, 2))
 	write(t, s, point("bare", "1", 120, 3))
 	expect(t, latest(t, s, acme, "bare", celsius), point("bare", "1", 120, 3), point("bare", "2", 5, 2))

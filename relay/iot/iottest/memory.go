@@ -27,7 +27,7 @@ func (m *Memory) Points() []iot.Point {
 }
 
 // Write stores all points.
-func (m *Memory) Write(_ context.Context, b iot.Readings) ([]iot.Refused, error) {
+func (m *Memory) Write(_ context.Context, b iot.Readings) ([]iot.RefusedItem, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.points = append(m.points, b.Points...)
@@ -69,7 +69,7 @@ func (m *Memory) Aggregate(context.Context, iot.AggregateQuery) ([]iot.Bucket, e
 }
 
 // Forget deletes nothing.
-func (m *Memory) Forget(context.Context, relay.AccountID, []iot.Expired) error { return nil }
+func (m *Memory) Forget(context.Context, relay.AccountID, []iot.ExpiredPoints) error { return nil }
 
 // Radio returns nothing.
 func (m *Memory) Radio(context.Context, relay.AccountID, []string, time.Time) (map[string]iot.RadioData, error) {

@@ -168,7 +168,7 @@ func cancelled(t *testing.T, s iot.ReadingStore) {
 	if _, err := s.Aggregate(ctx, iot.AggregateQuery{Query: iot.Query{Account: acme, DeviceID: "gone"}, Statistic: iot.First, Granularity: iot.Day}); err == nil {
 		t.Error("Aggregate: no error")
 	}
-	if err := s.Forget(ctx, acme, []iot.Expired{{DeviceID: "gone", SensorID: "gone.1", Before: start().Add(time.Hour)}}); err == nil {
+	if err := s.Forget(ctx, acme, []iot.ExpiredPoints{{DeviceID: "gone", SensorID: "gone.1", Before: start().Add(time.Hour)}}); err == nil {
 		t.Error("Forget: no error")
 	}
 	if _, err := s.Latest(ctx, acme, "gone", []string{celsius}); err == nil {
