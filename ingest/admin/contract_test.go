@@ -15,7 +15,7 @@ import (
 )
 
 func TestRoutesAreOperationsOfTheContract(t *testing.T) {
-	contracttest.Surface(t, OpenAPI(), New(Deps{Metrics: prometheus.NewRegistry(), Now: time.Now}).Mount)
+	contracttest.CheckSurface(t, OpenAPI(), New(Deps{Metrics: prometheus.NewRegistry(), Now: time.Now}).Mount)
 }
 
 func TestTheContractNamesEveryAcceptedValue(t *testing.T) {

@@ -23,7 +23,7 @@ func TestOnlyStaffSeesErrorsOfBackEnds(t *testing.T) {
 		return relay.Errorf(relay.KindUnavailable, "database: %w", errors.New("dial tcp 10.0.0.5:5432: connection refused"))
 	})
 	for role, sees := range map[user.Role]bool{"": false, user.Account: false, user.Viewer: true, user.Operator: true, user.Admin: true} {
-		status, body, _ := answertest.Ask(t, app, answertest.Request("GET", "/"+string(role), ""))
+		status, body, _ := answertest.Send(t, app, answertest.Request("GET", "/"+string(role), ""))
 		relaytest.Equal(t, "the status for "+string(role), status, 503)
 		relaytest.Equal(t, string(role)+" sees the host", strings.Contains(body, "10.0.0.5"), sees)
 	}

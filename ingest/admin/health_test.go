@@ -43,7 +43,7 @@ func TestHealthAndReadiness(t *testing.T) {
 		if tc.token != "" {
 			r.Header.Set("Authorization", "Bearer "+tc.token)
 		}
-		status, body, _ := answertest.Ask(t, o.app, r)
+		status, body, _ := answertest.Send(t, o.app, r)
 		relaytest.Equal(t, tc.name, fmt.Sprintf("%d %s", status, body), fmt.Sprintf(answer, tc.want))
 	}
 }
@@ -56,7 +56,7 @@ func TestADisconnectedCarrierLeavesTheGatewayReady(t *testing.T) {
 	}})
 	s.auth = httpd.NewAuth(httpd.AuthDeps{Now: time.Now})
 	app.Get("/readyz", s.ready)
-	status, body, _ := answertest.Ask(t, app, answertest.Request("GET", "/readyz", ""))
+	status, body, _ := answertest.Send(t, app, answertest.Request("GET", "/readyz", ""))
 	const want = `{"backends":{"carrier one":{"status":"down","note":"smpp","error":"unavailable; the reason is in /readyz with the admin token"},"records":{"status":"ok"}},"status":"ready"}`
 	relaytest.Equal(t, "the status", status, 200)
 	relaytest.Equal(t, "the answer", body, want)
@@ -78,7 +78,7 @@ func TestMetricsCountEntriesAndDeliveries(t *testing.T) {
 func TestTheAdminAPIRequiresTheAdminToken(t *testing.T) {
 	o := newOperatorAPI(t)
 	for _, path := range []string{"/admin/inventory", "/admin/events", "/admin/deliveries", "/admin/nowhere"} {
-		status, _, _ := answertest.Ask(t, o.app, answertest.Request("GET", path, ""))
+		status, _, _ := answertest.Send(t, o.app, answertest.Request("GET", path, ""))
 		relaytest.Equal(t, path+": the status", status, 401)
 	}
 	if got := o.call("GET /admin/nowhere", ""); got != `404 {"message":"Not found."}` {
@@ -96,7 +96,7 @@ func TestStatusesOfKindsOfErrors(t *testing.T) {
 		relay.KindNoCredit: 402,
 	} {
 		handlerErr = relay.Errorf(kind, "x")
-		status, _, _ := answertest.Ask(t, app, answertest.Request("GET", "/", ""))
+		status, _, _ := answertest.Send(t, app, answertest.Request("GET", "/", ""))
 		relaytest.Equal(t, fmt.Sprintf("the status of %s", kind), status, want)
 	}
 }

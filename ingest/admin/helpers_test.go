@@ -217,7 +217,7 @@ func (o *operatorAPI) process() {
 func (o *operatorAPI) call(line, body string) string {
 	o.t.Helper()
 	method, target, _ := strings.Cut(line, " ")
-	status, got, _ := answertest.Ask(o.t, o.app, answertest.Request(method, target, body, "Authorization", "Bearer root"))
+	status, got, _ := answertest.Send(o.t, o.app, answertest.Request(method, target, body, "Authorization", "Bearer root"))
 	return strings.TrimSpace(fmt.Sprint(status, " ", got))
 }
 

@@ -80,8 +80,8 @@ func TestOnlyAGatewayThatIsAwayIsForgotten(t *testing.T) {
 	relaytest.NoError(t, registry.Heartbeat(t.Context(), gateway.Gateway{Node: "n2", URL: "http://n2"}))
 	registered := relaytest.Must(registry.Gateways(t.Context()))(t)
 	o.now = registered[0].SeenAt.Add(gateway.AwayAfter)
-	answertest.Begins(t, "the answer while the gateway runs", o.call("DELETE /admin/gateways/n2", ""), `409 {"message":"Gateway n2 sent a heartbeat at `)
+	answertest.HasPrefix(t, "the answer while the gateway runs", o.call("DELETE /admin/gateways/n2", ""), `409 {"message":"Gateway n2 sent a heartbeat at `)
 	o.now = o.now.Add(time.Second)
-	answertest.Begins(t, "the answer while the gateway is away", o.call("DELETE /admin/gateways/n2", ""), "204")
+	answertest.HasPrefix(t, "the answer while the gateway is away", o.call("DELETE /admin/gateways/n2", ""), "204")
 	relaytest.Equal(t, "the gateways", relaytest.Must(registry.Gateways(t.Context()))(t), nil)
 }

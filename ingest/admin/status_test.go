@@ -118,8 +118,8 @@ func TestEventsAreListedFromTheJournalWhileTheDatabaseIsDown(t *testing.T) {
 		t.Error("cursor of the next page is empty")
 	}
 	nextPage := o.call("GET /admin/events?limit=4&cursor="+page.Meta.Next, "")
-	answertest.Begins(t, "the next page", nextPage, "200 ")
-	answertest.Lacks(t, "the next page", nextPage, page.Data[0].ID+`"`)
+	answertest.HasPrefix(t, "the next page", nextPage, "200 ")
+	answertest.NotContains(t, "the next page", nextPage, page.Data[0].ID+`"`)
 	if got := o.call("GET /admin/events?state=quarantined", ""); !strings.HasPrefix(got, "503 ") {
 		t.Errorf("answer for quarantined events = %s, want 503", got)
 	}

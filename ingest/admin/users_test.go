@@ -63,8 +63,8 @@ func TestUsersAreManagedAndRecorded(t *testing.T) {
 	} {
 		status, body := root.send(step.line, step.body)
 		got := strings.TrimSpace(fmt.Sprint(status, " ", body))
-		answertest.Begins(t, step.line+" "+step.body, got, step.want)
-		answertest.Lacks(t, step.line+" "+step.body, got, "argon2")
+		answertest.HasPrefix(t, step.line+" "+step.body, got, step.want)
+		answertest.NotContains(t, step.line+" "+step.body, got, "argon2")
 	}
 	var got []string
 	for _, e := range o.audit("actor=admin-1") {
@@ -79,7 +79,7 @@ func TestUsersAreManagedAndRecorded(t *testing.T) {
 	}
 	for i, e := range got {
 		answertest.Contains(t, fmt.Sprint("entry ", i), e, "admin-1 (admin) "+want[i])
-		answertest.Lacks(t, fmt.Sprint("entry ", i), e, "horse", "another password", "argon2")
+		answertest.NotContains(t, fmt.Sprint("entry ", i), e, "horse", "another password", "argon2")
 	}
 	answertest.Contains(t, "the change", got[3], `{"password":"***","role":"operator"}`, `"role":"viewer"}`)
 }
@@ -103,8 +103,8 @@ func TestTheAuditLogHasTheChanges(t *testing.T) {
 	changeText, firstText := entries[0].String(), entries[2].String()
 	answertest.Contains(t, "the change", changeText, `admin token (admin) putInventory "default" of 0: done 200`,
 		`"callback_url":"https://a.example/x?key=***"`, `"callback_url":"https://b.example/x?key=***"`)
-	answertest.Lacks(t, "the change", changeText, "tokens")
-	answertest.Lacks(t, "the first document", firstText, "acme-token-0123456")
+	answertest.NotContains(t, "the change", changeText, "tokens")
+	answertest.NotContains(t, "the first document", firstText, "acme-token-0123456")
 	answertest.Contains(t, "the first document", firstText, `"name":"acme"`)
 	if dryRun := entries[1]; dryRun.Before != nil {
 		t.Errorf("changes of a dry run = %s, want none", dryRun)
@@ -148,7 +148,7 @@ func TestAViewerSeesNoTextOfMessages(t *testing.T) {
 		status, viewerAnswer := viewer.send(line, "")
 		relaytest.Equal(t, line+": the status for a viewer", status, 200)
 		answertest.Contains(t, line+" as an operator", strings.ReplaceAll(operatorAnswer, "%20", " "), secret)
-		answertest.Lacks(t, line+" as a viewer", strings.ReplaceAll(viewerAnswer, "%20", " "), secret)
+		answertest.NotContains(t, line+" as a viewer", strings.ReplaceAll(viewerAnswer, "%20", " "), secret)
 		answertest.Contains(t, line+" as a viewer", viewerAnswer, `"hidden":true`)
 	}
 	status, frames := viewer.send("GET /admin/events?kind=uplink&q=temperature", "")
@@ -178,7 +178,7 @@ func TestEveryPlaceOfATextIsHidden(t *testing.T) {
 		return c.JSON([]any{m, e})
 	})
 	for role, want := range map[user.Role]int{user.Viewer: 0, user.Operator: 7, user.Admin: 7, user.Account: 7} {
-		_, body, _ := answertest.Ask(t, app, answertest.Request("GET", "/"+string(role), ""))
+		_, body, _ := answertest.Send(t, app, answertest.Request("GET", "/"+string(role), ""))
 		n := strings.Count(strings.ReplaceAll(body, `"text":`, ""), "text")
 		relaytest.Equal(t, fmt.Sprintf("the number of texts that %s sees", role), n, want)
 		answertest.Contains(t, "the answer", body, "refused", "rejected")
@@ -205,7 +205,7 @@ func TestTheRoleAccountSeesOneAccount(t *testing.T) {
 		status, body := session.send(tc.line, "")
 		relaytest.Equal(t, tc.line+": the status", status, 200)
 		answertest.Contains(t, tc.line, body, tc.want)
-		answertest.Lacks(t, tc.line, body, "acme")
+		answertest.NotContains(t, tc.line, body, "acme")
 	}
 	for _, line := range []string{"GET /admin/deliveries", "GET /admin/credit", "GET /admin/messages", "GET /admin/events", "GET /admin/rules", "GET /admin/alarms", "GET /admin/decoders/d1"} {
 		for _, name := range []string{"acme", "1", "999", "nobody"} {

@@ -23,9 +23,9 @@ func Request(method, target, body string, headers ...string) *http.Request {
 	return r
 }
 
-// Ask sends a request and returns status, body and headers of the answer. It ends the
+// Send sends a request and returns status, body and headers of the answer. It ends the
 // test if no answer arrives within two minutes.
-func Ask(t testing.TB, app *fiber.App, r *http.Request) (status int, body string, header http.Header) {
+func Send(t testing.TB, app *fiber.App, r *http.Request) (status int, body string, header http.Header) {
 	t.Helper()
 	resp, err := app.Test(r, 120_000)
 	relaytest.NoError(t, err)
@@ -34,8 +34,8 @@ func Ask(t testing.TB, app *fiber.App, r *http.Request) (status int, body string
 	return resp.StatusCode, string(b), resp.Header
 }
 
-// Begins reports an error unless the text has the prefix. The label names the text.
-func Begins(t testing.TB, label, text, prefix string) {
+// HasPrefix reports an error unless the text has the prefix. The label names the text.
+func HasPrefix(t testing.TB, label, text, prefix string) {
 	t.Helper()
 	if !strings.HasPrefix(text, prefix) {
 		t.Errorf("%s does not begin with %q:\n%s", label, prefix, text)
@@ -52,8 +52,8 @@ func Contains(t testing.TB, label, text string, parts ...string) {
 	}
 }
 
-// Lacks reports an error for every part that the text contains. The label names the text.
-func Lacks(t testing.TB, label, text string, parts ...string) {
+// NotContains reports an error for every part that the text contains. The label names the text.
+func NotContains(t testing.TB, label, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if strings.Contains(text, part) {

@@ -25,12 +25,12 @@ func TestFailuresNameThePart(t *testing.T) {
 		assert func(testing.TB)
 		want   []string
 	}{
-		"the prefix is there":      {func(t testing.TB) { Begins(t, "answer", text, "422 ") }, nil},
-		"another prefix":           {func(t testing.TB) { Begins(t, "answer", text, "200 ") }, []string{"answer does not begin with \"200 \":\n422 invalid"}},
+		"the prefix is there":      {func(t testing.TB) { HasPrefix(t, "answer", text, "422 ") }, nil},
+		"another prefix":           {func(t testing.TB) { HasPrefix(t, "answer", text, "200 ") }, []string{"answer does not begin with \"200 \":\n422 invalid"}},
 		"all parts are there":      {func(t testing.TB) { Contains(t, "answer", text, "422", "valid") }, nil},
 		"two of three are missing": {func(t testing.TB) { Contains(t, "answer", text, "a1", "in", "b1") }, []string{"answer lacks \"a1\":\n422 invalid", "answer lacks \"b1\":\n422 invalid"}},
-		"no part is there":         {func(t testing.TB) { Lacks(t, "answer", text, "200", "secret") }, nil},
-		"one of two is there":      {func(t testing.TB) { Lacks(t, "answer", text, "200", "invalid") }, []string{"answer contains \"invalid\":\n422 invalid"}},
+		"no part is there":         {func(t testing.TB) { NotContains(t, "answer", text, "200", "secret") }, nil},
+		"one of two is there":      {func(t testing.TB) { NotContains(t, "answer", text, "200", "invalid") }, []string{"answer contains \"invalid\":\n422 invalid"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &recorder{TB: t}

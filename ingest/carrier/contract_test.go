@@ -10,7 +10,7 @@ import (
 )
 
 func TestRoutesAreOperationsOfTheContract(t *testing.T) {
-	contracttest.Surface(t, OpenAPI(), func(app *fiber.App, auth *httpd.Auth) {
+	contracttest.CheckSurface(t, OpenAPI(), func(app *fiber.App, auth *httpd.Auth) {
 		s := New(nil, Options{})
 		s.Mount(app, auth)
 		s.MountReceipts(app, auth, nil, Signer{})

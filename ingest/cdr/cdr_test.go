@@ -209,7 +209,7 @@ func TestProcessorMetersSIMUsage(t *testing.T) {
 	}
 	const unknownSIM = `record "2": the account has no SIM 8944500000000000025`
 	relaytest.Equal(t, "the first sequence", statuses[0].Seq, 1)
-	answertest.Begins(t, "the first reason", statuses[0].Reason, "json: id: offset")
+	answertest.HasPrefix(t, "the first reason", statuses[0].Reason, "json: id: offset")
 	if !strings.HasSuffix(statuses[0].Reason, "\n"+unknownSIM) {
 		t.Errorf("the first reason does not end with %q: %s", unknownSIM, statuses[0].Reason)
 	}

@@ -7,5 +7,5 @@ import (
 )
 
 func TestRoutesAreOperationsOfTheContract(t *testing.T) {
-	contracttest.Surface(t, OpenAPI(), New(nil, Options{}).Mount)
+	contracttest.CheckSurface(t, OpenAPI(), New(nil, Options{}).Mount)
 }

@@ -61,7 +61,7 @@ func ask(t *testing.T, method, path string, headers ...string) (*http.Response, 
 }
 
 func TestRoutesAreOperationsOfTheContract(t *testing.T) {
-	contracttest.Surface(t, OpenAPI(), func(app *fiber.App, _ *httpd.Auth) { Mount(app) })
+	contracttest.CheckSurface(t, OpenAPI(), func(app *fiber.App, _ *httpd.Auth) { Mount(app) })
 }
 
 func TestEveryFileIsServedOpenlyAndStrictly(t *testing.T) {

@@ -38,12 +38,12 @@ func TestAValidRequestIDOfAClientIsUsed(t *testing.T) {
 			if tc.header != "" {
 				r.Header.Set("X-Request-Id", tc.header)
 			}
-			_, body, header := answertest.Ask(t, app, r)
+			_, body, header := answertest.Send(t, app, r)
 			id := header.Get("X-Request-Id")
 			relaytest.Equal(t, "the request id in the context", body, id)
 			relaytest.Equal(t, "the id of the client is used", id == tc.header, tc.used)
 			if !tc.used {
-				answertest.Begins(t, "the generated id", id, "s-")
+				answertest.HasPrefix(t, "the generated id", id, "s-")
 			}
 		})
 	}
@@ -96,7 +96,7 @@ func TestTheAccessLogHasALineForEveryRequest(t *testing.T) {
 		}()},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			answertest.Ask(t, app, tc.r)
+			answertest.Send(t, app, tc.r)
 			got := log.requests(t)
 			if tc.want["status"] == 500.0 && len(got) == 1 {
 				delete(got[0], "bytes")

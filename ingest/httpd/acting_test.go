@@ -46,12 +46,12 @@ func TestActingRequestsAreNotLimitedLikeTheAccounts(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		answertest.Ask(t, app, answertest.Request("GET", "/wait", "", "Authorization", "Bearer iot"))
+		answertest.Send(t, app, answertest.Request("GET", "/wait", "", "Authorization", "Bearer iot"))
 	}()
 	<-started
-	status, _, _ := answertest.Ask(t, app, answertest.Request("GET", "/work", "", "Authorization", "Bearer iot"))
+	status, _, _ := answertest.Send(t, app, answertest.Request("GET", "/work", "", "Authorization", "Bearer iot"))
 	relaytest.Equal(t, "the status for the account while its only slot is in use", status, 503)
-	status, body, _ := answertest.Ask(t, app, answertest.Request("GET", "/work", "", "Authorization", "Bearer root", HeaderAccount, "acme"))
+	status, body, _ := answertest.Send(t, app, answertest.Request("GET", "/work", "", "Authorization", "Bearer root", HeaderAccount, "acme"))
 	relaytest.Equal(t, "the status for the admin token acting as the account", status, 200)
 	relaytest.Equal(t, "the account", body, "8")
 	close(release)
@@ -79,7 +79,7 @@ func TestRequestsMatchOperations(t *testing.T) {
 		"GET /iot/devices/ABC/other": "GET /iot/devices/abc/other ",
 	} {
 		method, path, _ := strings.Cut(request, " ")
-		_, got, _ := answertest.Ask(t, app, answertest.Request(method, path, ""))
+		_, got, _ := answertest.Send(t, app, answertest.Request(method, path, ""))
 		relaytest.Equal(t, request, got, want)
 	}
 }
@@ -103,7 +103,7 @@ func TestOperationsThatChargeRequireTheCSRFToken(t *testing.T) {
 	const refused = `{"message":"The request lacks the X-CSRF-Token of its session."}`
 	for request, want := range map[string]string{"GET /lookup/447700900123": refused, "POST /try": refused, "GET /work": "passed"} {
 		method, path, _ := strings.Cut(request, " ")
-		_, got, _ := answertest.Ask(t, app, answertest.Request(method, path, "", "Cookie", SessionCookie+"=x", HeaderAccount, "acme"))
+		_, got, _ := answertest.Send(t, app, answertest.Request(method, path, "", "Cookie", SessionCookie+"=x", HeaderAccount, "acme"))
 		relaytest.Equal(t, request, got, want)
 	}
 }

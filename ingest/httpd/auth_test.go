@@ -35,7 +35,7 @@ func newGuarded(admin string) *guarded {
 // status returns the status and the body of the answer to a GET request.
 func (g *guarded) status(t *testing.T, path string, headers ...string) string {
 	t.Helper()
-	status, body, _ := answertest.Ask(t, g.app, answertest.Request("GET", path, "", headers...))
+	status, body, _ := answertest.Send(t, g.app, answertest.Request("GET", path, "", headers...))
 	return fmt.Sprint(status, " ", body)
 }
 

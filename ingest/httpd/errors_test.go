@@ -39,7 +39,7 @@ func TestAnswersToKindsOfErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
 			app.Get("/", answers.Handler, func(*fiber.Ctx) error { return tc.err })
-			status, got, _ := answertest.Ask(t, app, answertest.Request("GET", "/", ""))
+			status, got, _ := answertest.Send(t, app, answertest.Request("GET", "/", ""))
 			relaytest.Equal(t, "the status", status, tc.status)
 			relaytest.Equal(t, "the answer", got, tc.body)
 		})

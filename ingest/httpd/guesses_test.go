@@ -194,7 +194,7 @@ func TestTooManyAttemptsAreAnsweredWith429(t *testing.T) {
 			t.Errorf("%s: answer = %s, want %s", tc.name, got, tc.want)
 		}
 	}
-	_, _, header := answertest.Ask(t, g.app, answertest.Request("GET", "/hook", "", "X-Auth-Token", "wrong"))
+	_, _, header := answertest.Send(t, g.app, answertest.Request("GET", "/hook", "", "X-Auth-Token", "wrong"))
 	if header.Get("Retry-After") != "6" {
 		t.Errorf("Retry-After = %q, want 6", header.Get("Retry-After"))
 	}

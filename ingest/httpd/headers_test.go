@@ -26,7 +26,7 @@ func TestEveryAnswerHasTheDefaultHeaders(t *testing.T) {
 		{"an unknown path", "GET", "/nowhere", "no-store"},
 		{"an unknown method", "BREW", "/data", "no-store"},
 	} {
-		_, _, header := answertest.Ask(t, app, answertest.Request(tc.method, tc.path, ""))
+		_, _, header := answertest.Send(t, app, answertest.Request(tc.method, tc.path, ""))
 		relaytest.Equal(t, tc.name+": Cache-Control", header.Get("Cache-Control"), tc.cache)
 		relaytest.Equal(t, tc.name+": X-Content-Type-Options", header.Get("X-Content-Type-Options"), "nosniff")
 		relaytest.Equal(t, tc.name+": Strict-Transport-Security", header.Get("Strict-Transport-Security"), "")
@@ -36,7 +36,7 @@ func TestEveryAnswerHasTheDefaultHeaders(t *testing.T) {
 func TestAnswersOverTLSRequireTLS(t *testing.T) {
 	app := New(Options{Logger: discardLogger(), TLS: true})
 	app.Use(NotFound)
-	_, _, header := answertest.Ask(t, app, answertest.Request("GET", "/nowhere", ""))
+	_, _, header := answertest.Send(t, app, answertest.Request("GET", "/nowhere", ""))
 	relaytest.Equal(t, "Strict-Transport-Security", header.Get("Strict-Transport-Security"), "max-age=31536000")
 }
 

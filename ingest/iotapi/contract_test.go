@@ -13,7 +13,7 @@ import (
 )
 
 func TestRoutesAreOperationsOfTheContract(t *testing.T) {
-	contracttest.Surface(t, OpenAPI(), New(Deps{}).Mount)
+	contracttest.CheckSurface(t, OpenAPI(), New(Deps{}).Mount)
 }
 
 func TestContractListsEveryAcceptedValue(t *testing.T) {

@@ -155,6 +155,6 @@ func (a *api) ask(line, token, body string, headers ...string) string {
 	if token != "" {
 		headers = append([]string{"Authorization", token}, headers...)
 	}
-	status, got, _ := answertest.Ask(a.t, a.app, answertest.Request(method, target, body, headers...))
+	status, got, _ := answertest.Send(a.t, a.app, answertest.Request(method, target, body, headers...))
 	return strings.TrimSpace(fmt.Sprint(status, " ", got))
 }

@@ -83,7 +83,7 @@ func TestMountServesDocumentAndPage(t *testing.T) {
 	app := fiber.New()
 	Mount(app, part("/a", "A", "x"))
 	get := func(path string) (contentType, body string) {
-		status, body, header := answertest.Ask(t, app, answertest.Request("GET", path, ""))
+		status, body, header := answertest.Send(t, app, answertest.Request("GET", path, ""))
 		relaytest.Equal(t, path+": the status", status, fiber.StatusOK)
 		return header.Get("Content-Type"), body
 	}
@@ -109,7 +109,7 @@ func TestScriptIsThePublishedFile(t *testing.T) {
 	for _, encoding := range []string{"gzip", "identity"} {
 		request := answertest.Request("GET", "/docs/reference.js", "")
 		request.Header.Set("Accept-Encoding", encoding)
-		_, body, header := answertest.Ask(t, app, request)
+		_, body, header := answertest.Send(t, app, request)
 		if encoding == "gzip" {
 			relaytest.Equal(t, "the encoding", header.Get("Content-Encoding"), "gzip")
 			r, err := gzip.NewReader(strings.NewReader(body))
@@ -126,7 +126,7 @@ func TestScriptIsThePublishedFile(t *testing.T) {
 func TestContentSecurityPolicyOfThePage(t *testing.T) {
 	app := fiber.New()
 	Mount(app, part("/a", "A", "x"))
-	_, _, header := answertest.Ask(t, app, answertest.Request("GET", "/docs", ""))
+	_, _, header := answertest.Send(t, app, answertest.Request("GET", "/docs", ""))
 	for _, want := range []string{"default-src 'none'", "script-src 'self';", "connect-src 'self'", "frame-ancestors 'none'"} {
 		answertest.Contains(t, "the policy", header.Get("Content-Security-Policy"), want)
 	}

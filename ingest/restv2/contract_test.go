@@ -7,5 +7,5 @@ import (
 )
 
 func TestRoutesAreOperationsOfTheContract(t *testing.T) {
-	contracttest.Surface(t, OpenAPI(), New(Deps{}).Mount)
+	contracttest.CheckSurface(t, OpenAPI(), New(Deps{}).Mount)
 }

@@ -82,7 +82,7 @@ func noPrivate(raw string) error {
 func (a *api) ask(token, method, target, body string, headers ...string) (int, string) {
 	a.t.Helper()
 	headers = append([]string{"X-Auth-Token", token, "Content-Type", "application/json"}, headers...)
-	return a.check.Ask(a.t, a.app, answertest.Request(method, target, body, headers...))
+	return a.check.Send(a.t, a.app, answertest.Request(method, target, body, headers...))
 }
 
 // expect compares the status and the body of an answer, byte for byte.

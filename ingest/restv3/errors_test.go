@@ -44,7 +44,7 @@ func TestErrorAnswers(t *testing.T) {
 			r := app.Group("/", errorHandler())
 			r.Get("/", fail)
 			r.Get("/bare", omitSuccess, fail)
-			status, got, _ := answertest.Ask(t, app, answertest.Request("GET", tc.path, ""))
+			status, got, _ := answertest.Send(t, app, answertest.Request("GET", tc.path, ""))
 			relaytest.Equal(t, "the status", status, tc.status)
 			relaytest.Equal(t, "the answer", got, tc.body)
 		})

@@ -83,7 +83,7 @@ func (a *api) ask(token, method, target, body string, headers ...string) (int, s
 	if body != "" {
 		headers = append([]string{"Content-Type", "application/json"}, headers...)
 	}
-	return a.check.Ask(a.t, a.app, answertest.Request(method, target, body, append(headers, "X-Auth-Token", token)...))
+	return a.check.Send(a.t, a.app, answertest.Request(method, target, body, append(headers, "X-Auth-Token", token)...))
 }
 
 // expect compares status and body of an answer.

@@ -118,7 +118,7 @@ type answerOf struct {
 
 func (w *wire) ask(method, target, body string, headers ...string) answerOf {
 	w.t.Helper()
-	status, got, header := answertest.Ask(w.t, w.app, answertest.Request(method, target, body, headers...))
+	status, got, header := answertest.Send(w.t, w.app, answertest.Request(method, target, body, headers...))
 	if method == "GET" {
 		target = strings.NewReplacer("WSDL", "wsdl", "a=b&Wsdl", "wsdl", "x=wsdl", "wsdl").Replace(target) // the contract has one spelling
 	}

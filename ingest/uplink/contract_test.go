@@ -7,5 +7,5 @@ import (
 )
 
 func TestRoutesAreOperationsOfTheContract(t *testing.T) {
-	contracttest.Surface(t, OpenAPI(), (&Surface{}).Mount)
+	contracttest.CheckSurface(t, OpenAPI(), (&Surface{}).Mount)
 }

@@ -53,7 +53,7 @@ func TestSubmittedReadingsAreProcessedLikeFrames(t *testing.T) {
 		t.Fatalf("reasons = %q, want 2", reasons)
 	}
 	relaytest.Equal(t, "the first reason", reasons[0], "readings: no sensor is mapped to any key of the frame: x")
-	answertest.Begins(t, "the second reason", reasons[1], "readings: json: ")
+	answertest.HasPrefix(t, "the second reason", reasons[1], "readings: json: ")
 	relaytest.NoError(t, f.log.Close())
 	if _, err := f.surface.Submit(t.Context(), 1, "/", "shed", []byte(`{"reading":[1]}`)); relay.KindOf(err) != relay.KindUnavailable {
 		t.Errorf("error with a closed journal = %v, want KindUnavailable", err)

@@ -51,7 +51,7 @@ func addConcurrently(t *testing.T, s1, s2 *Store) {
 	for i := range 10 {
 		name := fmt.Sprint("account ", i)
 		var errs [2]error
-		dbtest.Together(2, func(k int) {
+		dbtest.RunConcurrently(2, func(k int) {
 			a := Account{Name: name, CallbackURL: fmt.Sprintf("https://gateway-%d.example/", k)}
 			_, errs[k] = []*Store{s1, s2}[k].AddAccount(ctx, a, withCredit(int64(k+1)))
 		})

@@ -156,7 +156,7 @@ func TestTwoGateways(t *testing.T) {
 		"tokens share sources":                         putTokensConcurrently,
 	} {
 		t.Run(name, func(t *testing.T) {
-			gateways := dbtest.Two(t, NewStore)
+			gateways := dbtest.TwoGateways(t, NewStore)
 			test(t, gateways[0], gateways[1])
 		})
 	}

@@ -22,7 +22,7 @@ func TestStore(t *testing.T) {
 
 func entry(n int) Entry {
 	return Entry{
-		ID: fmt.Sprintf("e%d", n), At: dbtest.At(float64(n)), Actor: []string{"anna", "admin token"}[n%2], Role: "admin", Address: "192.0.2.1",
+		ID: fmt.Sprintf("e%d", n), At: dbtest.TimeAt(float64(n)), Actor: []string{"anna", "admin token"}[n%2], Role: "admin", Address: "192.0.2.1",
 		Operation: []string{"addUser", "replayEvents", "putInventory"}[n%3], Account: relay.AccountID(n % 2), Outcome: Started,
 		Target: fmt.Sprint("t", n), Request: json.RawMessage(`{"a":1}`),
 	}
@@ -77,7 +77,7 @@ func listsAreFiltered(t *testing.T, s *Store) {
 		{"an account", Filter{Account: 1}, []string{"e5", "e3", "e1"}},
 		{"a target", Filter{Target: "t2"}, []string{"e2"}},
 		{"an outcome", Filter{Outcome: Done}, nil},
-		{"a period", Filter{From: dbtest.At(1), To: dbtest.At(2)}, []string{"e2", "e1"}},
+		{"a period", Filter{From: dbtest.TimeAt(1), To: dbtest.TimeAt(2)}, []string{"e2", "e1"}},
 		{"an actor and an operation", Filter{Actor: "admin token", Operation: "putInventory"}, []string{"e5"}},
 	} {
 		tc.filter.Limit = 10

@@ -25,11 +25,11 @@ func apply(t *testing.T, database *db.DB, changes ...credit.Change) (entries []c
 }
 
 func change(id string, credits int64) credit.Change {
-	return credit.Change{ID: id, Account: 1, Credits: credits, Reason: credit.Sent, Reference: "to " + id, At: dbtest.At(1)}
+	return credit.Change{ID: id, Account: 1, Credits: credits, Reason: credit.Sent, Reference: "to " + id, At: dbtest.TimeAt(1)}
 }
 
 func entry(sequence uint64, id string, credits, balance int64) credit.Entry {
-	return credit.Entry{Sequence: sequence, ID: id, At: dbtest.At(1), Credits: credits, Balance: balance, Reason: credit.Sent, Reference: "to " + id}
+	return credit.Entry{Sequence: sequence, ID: id, At: dbtest.TimeAt(1), Credits: credits, Balance: balance, Reason: credit.Sent, Reference: "to " + id}
 }
 
 func changesAreAtomic(t *testing.T, db *db.DB) {

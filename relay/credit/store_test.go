@@ -39,11 +39,11 @@ func wantBalance(t *testing.T, s *credit.Store, acct relay.AccountID, want int64
 func changesAreMade(t *testing.T, db *db.DB) {
 	s, ctx := credit.NewStore(db), t.Context()
 	wantBalance(t, s, 1, 0)
-	relaytest.NoError(t, s.Open(ctx, 1, 3, dbtest.At(0)))
-	charge := credit.Change{ID: "c1", Account: 1, Credits: -2, Reason: credit.Lookup, Reference: "447700900123", At: dbtest.At(1)}
+	relaytest.NoError(t, s.Open(ctx, 1, 3, dbtest.TimeAt(0)))
+	charge := credit.Change{ID: "c1", Account: 1, Credits: -2, Reason: credit.Lookup, Reference: "447700900123", At: dbtest.TimeAt(1)}
 	for range 2 { // the second call returns the first entry
 		e, err := s.Apply(ctx, charge)
-		want := credit.Entry{Sequence: 2, ID: "c1", At: dbtest.At(1), Credits: -2, Balance: 1, Reason: credit.Lookup, Reference: "447700900123"}
+		want := credit.Entry{Sequence: 2, ID: "c1", At: dbtest.TimeAt(1), Credits: -2, Balance: 1, Reason: credit.Lookup, Reference: "447700900123"}
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, "the entry", e, want)
 	}
@@ -52,7 +52,7 @@ func changesAreMade(t *testing.T, db *db.DB) {
 	dbtest.WantKind(t, err, relay.KindNoCredit)
 	wantBalance(t, s, 1, 1)
 	wantBalance(t, s, 2, 0)
-	relaytest.NoError(t, s.Set(ctx, 1, 100, dbtest.At(2)))
+	relaytest.NoError(t, s.Set(ctx, 1, 100, dbtest.TimeAt(2)))
 	wantBalance(t, s, 1, 100)
 	entriesAreListed(t, s)
 }
@@ -81,41 +81,41 @@ func entriesAreListed(t *testing.T, s *credit.Store) {
 func opensOnce(t *testing.T, db *db.DB) {
 	s, ctx := credit.NewStore(db), t.Context()
 	// A refused charge does not open the account.
-	_, err := s.Apply(ctx, credit.Change{ID: "early", Account: 1, Credits: -1, At: dbtest.At(0)})
+	_, err := s.Apply(ctx, credit.Change{ID: "early", Account: 1, Credits: -1, At: dbtest.TimeAt(0)})
 	dbtest.WantKind(t, err, relay.KindNoCredit)
 	for _, credits := range []int64{0, 50} { // the second call changes nothing
-		relaytest.NoError(t, s.Open(ctx, 1, credits, dbtest.At(0)))
+		relaytest.NoError(t, s.Open(ctx, 1, credits, dbtest.TimeAt(0)))
 	}
 	wantBalance(t, s, 1, 0)
-	relaytest.NoError(t, s.Set(ctx, 2, 7, dbtest.At(0)), s.Open(ctx, 2, 50, dbtest.At(0)))
+	relaytest.NoError(t, s.Set(ctx, 2, 7, dbtest.TimeAt(0)), s.Open(ctx, 2, 50, dbtest.TimeAt(0)))
 	wantBalance(t, s, 2, 7)
 }
 
 func amountsAreBounded(t *testing.T, db *db.DB) {
 	s, ctx := credit.NewStore(db), t.Context()
 	for _, credits := range []int64{1<<50 + 1, -1<<50 - 1} {
-		_, err := s.Apply(ctx, credit.Change{ID: "much", Account: 1, Credits: credits, At: dbtest.At(1)})
+		_, err := s.Apply(ctx, credit.Change{ID: "much", Account: 1, Credits: credits, At: dbtest.TimeAt(1)})
 		dbtest.WantKind(t, err, relay.KindInvalid)
-		dbtest.WantKind(t, s.Set(ctx, 1, credits, dbtest.At(1)), relay.KindInvalid)
-		dbtest.WantKind(t, s.Open(ctx, 1, credits, dbtest.At(1)), relay.KindInvalid)
+		dbtest.WantKind(t, s.Set(ctx, 1, credits, dbtest.TimeAt(1)), relay.KindInvalid)
+		dbtest.WantKind(t, s.Open(ctx, 1, credits, dbtest.TimeAt(1)), relay.KindInvalid)
 	}
-	relaytest.NoError(t, s.Set(ctx, 1, 1<<50, dbtest.At(1)), s.Set(ctx, 1, 0, dbtest.At(1)))
+	relaytest.NoError(t, s.Set(ctx, 1, 1<<50, dbtest.TimeAt(1)), s.Set(ctx, 1, 0, dbtest.TimeAt(1)))
 	wantBalance(t, s, 1, 0)
 }
 
 func neverBelowZero(t *testing.T, db *db.DB) {
-	relaytest.NoError(t, credit.NewStore(db).Open(t.Context(), 1, 50, dbtest.At(0)))
+	relaytest.NoError(t, credit.NewStore(db).Open(t.Context(), 1, 50, dbtest.TimeAt(0)))
 	spend(t, []*credit.Store{credit.NewStore(db)}, 200, 50)
 }
 
 // TestTwoGateways opens and spends one balance at two gateways that share a database.
 func TestTwoGateways(t *testing.T) {
-	gateways := dbtest.Two(t, credit.NewStore)
+	gateways := dbtest.TwoGateways(t, credit.NewStore)
 	for range 2 { // the first round starts without rows
 		var wg sync.WaitGroup
 		for _, s := range gateways {
 			wg.Go(func() {
-				if err := s.Open(t.Context(), 1, 300, dbtest.At(0)); err != nil {
+				if err := s.Open(t.Context(), 1, 300, dbtest.TimeAt(0)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -138,7 +138,7 @@ func spend(t *testing.T, stores []*credit.Store, changes, credits int64) {
 			wg.Go(func() {
 				for i := counter.Add(1); i <= changes*int64(len(stores)); i = counter.Add(1) {
 					id := fmt.Sprint(i % changes)
-					e, err := s.Apply(t.Context(), credit.Change{ID: id, Account: 1, Credits: -1, At: dbtest.At(1)})
+					e, err := s.Apply(t.Context(), credit.Change{ID: id, Account: 1, Credits: -1, At: dbtest.TimeAt(1)})
 					if relay.KindOf(err) == relay.KindNoCredit {
 						continue
 					}

@@ -64,7 +64,7 @@ func invalidationsSetNewVersions(t *testing.T, database *db.DB) {
 
 func failuresAreRolledBack(t *testing.T, database *db.DB) {
 	refused := errors.New("no")
-	dbtest.Together(100, func(i int) {
+	dbtest.RunConcurrently(100, func(i int) {
 		err := database.Write(t.Context(), "test", func(ctx context.Context, tx *db.Tx) error {
 			if err := tx.Bump(ctx, "counted"); err != nil {
 				return err
@@ -91,7 +91,7 @@ func conflictsAreReadable(t *testing.T, database *db.DB) {
 	taken := errors.New("taken")
 	for round := range 50 {
 		name := fmt.Sprint("round", round)
-		dbtest.Together(4, func(_ int) {
+		dbtest.RunConcurrently(4, func(_ int) {
 			err := database.Write(t.Context(), "test", func(ctx context.Context, tx *db.Tx) error {
 				n, err := tx.Exec(ctx, "test", "INSERT INTO version (name, n) VALUES ($1, 1) ON CONFLICT DO NOTHING", name)
 				if err == nil && n == 0 {
@@ -150,7 +150,7 @@ func TestGatewaysMigrateAtTheSameTime(t *testing.T) {
 	for _, statement := range []string{"DROP SCHEMA public CASCADE", "CREATE SCHEMA public"} {
 		relaytest.NoError(t, database.Run(t.Context(), "empty the database", statement))
 	}
-	dbtest.Together(4, func(i int) {
+	dbtest.RunConcurrently(4, func(i int) {
 		gateway, err := db.Open(t.Context(), o)
 		if err != nil {
 			t.Errorf("gateway %d: %v", i, err)
@@ -169,7 +169,7 @@ func TestGatewaysMigrateAtTheSameTime(t *testing.T) {
 // A write during Close succeeds or fails. It does not block.
 func TestWritesDuringCloseReturn(t *testing.T) {
 	database := dbtest.Open(t, db.Options{Dir: t.TempDir()})
-	dbtest.Together(50, func(i int) {
+	dbtest.RunConcurrently(50, func(i int) {
 		if i == 25 {
 			relaytest.NoError(t, database.Close())
 		}

@@ -172,7 +172,7 @@ func TestAPrimaryThatHangsIsLeft(t *testing.T) {
 	url := pair.NewDatabase(t)
 	proxy := newStallingProxy(t, hostsIn(url)[0])
 	database := dbtest.Open(t, db.Options{URL: withHosts(url, proxy.addr, hostsIn(url)[1]), Timeout: 3 * time.Second})
-	dbtest.Together(8, func(int) { // opens idle connections
+	dbtest.RunConcurrently(8, func(int) { // opens idle connections
 		relaytest.NoError(t, database.Run(t.Context(), "test", "UPDATE version SET n = n WHERE name = ''"))
 	})
 	proxy.stalled.Store(true)

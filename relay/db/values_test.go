@@ -40,7 +40,7 @@ func (p *painting) fields() []any {
 
 func valuesAreRead(t *testing.T, database *db.DB) {
 	want := []painting{
-		{owner: 7, colour: "<red>", signed: true, number: -3, sold: dbtest.At(0.25), details: map[string]string{"a": "<b>\""}},
+		{owner: 7, colour: "<red>", signed: true, number: -3, sold: dbtest.TimeAt(0.25), details: map[string]string{"a": "<b>\""}},
 		{},
 	}
 	b := db.BatchOf("owner, colour, signed, number, sold, details", want, (*painting).fields)

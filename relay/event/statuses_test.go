@@ -173,7 +173,7 @@ func statusesAreTrimmed(t *testing.T, s, _ *Statuses) {
 // statusesAreSetConcurrently sets and deletes statuses of the same events in several orders. No
 // transaction fails, and the fields of each stored status belong together.
 func statusesAreSetConcurrently(t *testing.T, s, _ *Statuses) {
-	dbtest.Together(8, func(i int) {
+	dbtest.RunConcurrently(8, func(i int) {
 		var statuses []Status
 		for n := range 40 {
 			status := statusOf(uint64((n*7+i*11)%40), Quarantined)

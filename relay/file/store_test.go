@@ -34,7 +34,7 @@ func TestFiles(t *testing.T) {
 	} {
 		for name, test := range tests {
 			t.Run(engine+"/"+name, func(t *testing.T) {
-				c := relaytest.NewClock(dbtest.At(0))
+				c := relaytest.NewClock(dbtest.TimeAt(0))
 				test(t, NewStore(dbtest.Open(t, db.Options{URL: url(), Now: c.Now})), c)
 			})
 		}
@@ -262,7 +262,7 @@ func testMissingChunk(t *testing.T, s *Store, _ *relaytest.Clock) {
 // TestTwoGateways writes, reads and sweeps the same files on two gateways concurrently. Each read
 // returns a complete content.
 func TestTwoGateways(t *testing.T) {
-	gateways := dbtest.Two(t, NewStore)
+	gateways := dbtest.TwoGateways(t, NewStore)
 	var wg sync.WaitGroup
 	// Each content of a file has three chunks. Its bytes are its length less 2*chunkSize+1.
 	for i := range 8 {

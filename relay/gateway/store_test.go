@@ -24,7 +24,7 @@ func TestGateways(t *testing.T) {
 
 func register(t *testing.T, s *Store) {
 	ctx := t.Context()
-	g := Gateway{Node: "n2", URL: "http://a:1", Version: "v1", StartedAt: dbtest.At(0), Facts: Facts{Redis: "r"}}
+	g := Gateway{Node: "n2", URL: "http://a:1", Version: "v1", StartedAt: dbtest.TimeAt(0), Facts: Facts{Redis: "r"}}
 	otherGateway := Gateway{Node: "n1", URL: "http://b:1"}
 	for _, gateway := range []Gateway{g, otherGateway, g} {
 		if err := s.Heartbeat(ctx, gateway); err != nil {
@@ -69,7 +69,7 @@ func shareSettings(t *testing.T, s *Store) {
 func takeTurns(t *testing.T, s *Store) {
 	for period := range 3 {
 		var turnCount atomic.Int32
-		dbtest.Together(8, func(_ int) {
+		dbtest.RunConcurrently(8, func(_ int) {
 			mine, err := s.Turn(t.Context(), fmt.Sprint("sweep", period), time.Hour)
 			if err != nil {
 				t.Error(err)

@@ -21,7 +21,7 @@ func BenchmarkParts(b *testing.B) {
 
 func benchmarkParts(b *testing.B, db *db.DB) {
 	const n = 200
-	s, times := NewStore(db), Times{Now: dbtest.At(0), Wait: 5 * time.Minute, Lease: time.Minute}
+	s, times := NewStore(db), Times{Now: dbtest.TimeAt(0), Wait: 5 * time.Minute, Lease: time.Minute}
 	text := strings.Repeat("é", 67)
 	b.ReportAllocs()
 	for round := 0; b.Loop(); round++ {

@@ -71,7 +71,7 @@ func claimsExpire(t *testing.T, s *rig) {
 func claimsCompete(t *testing.T, s *rig) {
 	stores := []*Store{s.Store, s.secondStore(t)}
 	holders := make([][]string, 8)
-	dbtest.Together(len(holders), func(i int) {
+	dbtest.RunConcurrently(len(holders), func(i int) {
 		var claims []Claim
 		for n := range 50 {
 			claims = append(claims, Claim{Key: fmt.Sprint((n*7 + i) % 50), Holder: fmt.Sprint("m", i)})

@@ -13,7 +13,7 @@ import (
 
 func inboxMessageOf(acct relay.AccountID, relayID, id string, seconds float64) InboxMessage {
 	return InboxMessage{Account: acct, Relay: relayID, Labels: []string{"front"}, Message: Message{
-		ID: id, From: "E3", To: "447", Text: "é\"<\x00", Data: []byte{0, 255}, Coding: sms.UCS2, ReceivedAt: dbtest.At(seconds),
+		ID: id, From: "E3", To: "447", Text: "é\"<\x00", Data: []byte{0, 255}, Coding: sms.UCS2, ReceivedAt: dbtest.TimeAt(seconds),
 	}}
 }
 
@@ -65,7 +65,7 @@ func inboxReads(t *testing.T, s *rig) {
 	m := found[0].Message
 	relaytest.Equal(t, "Text", m.Text, "é\"<\x00")
 	relaytest.Equal(t, "Data", string(m.Data), "\x00\xff")
-	relaytest.Equal(t, "ReceivedAt", m.ReceivedAt, dbtest.At(1))
+	relaytest.Equal(t, "ReceivedAt", m.ReceivedAt, dbtest.TimeAt(1))
 	relaytest.Equal(t, "the label", found[0].Labels[0], "front")
 }
 

@@ -35,7 +35,7 @@ func (d *partsDriver) times() Times {
 func arrival(group string, number, total int, id, content string) PartArrival {
 	return PartArrival{
 		Group: group, Number: number, Total: total, Digest: fmt.Sprintf("%x", content),
-		Message: Message{ID: id, Text: content + "\"é\n|", ReceivedAt: dbtest.At(0)},
+		Message: Message{ID: id, Text: content + "\"é\n|", ReceivedAt: dbtest.TimeAt(0)},
 	}
 }
 
@@ -315,7 +315,7 @@ func partsRace(d *partsDriver) {
 	const total = 40
 	stores := []*Store{d.store, d.rig.secondStore(d.T)}
 	var completed atomic.Int64
-	dbtest.Together(total, func(n int) {
+	dbtest.RunConcurrently(total, func(n int) {
 		driver := &partsDriver{T: d.T, rig: d.rig, store: stores[n%2]}
 		if strings.HasPrefix(driver.add(groupA, n+1, total, fmt.Sprint("e", n), "x"), "complete e0 ") {
 			completed.Add(1)
@@ -335,7 +335,7 @@ func partsSweepRace(d *partsDriver) {
 	stores := []*Store{d.store, d.rig.secondStore(d.T)}
 	var mu sync.Mutex
 	seen := make(map[string]int)
-	dbtest.Together(4, func(n int) {
+	dbtest.RunConcurrently(4, func(n int) {
 		driver := &partsDriver{T: d.T, rig: d.rig, store: stores[n%2]}
 		for found := driver.due(); found != ""; found = driver.due() {
 			mu.Lock()
@@ -361,7 +361,7 @@ func partsOrders(d *partsDriver) {
 	const gateways, groups = 8, 30
 	stores := []*Store{d.store, d.rig.secondStore(d.T)}
 	var completed atomic.Int64
-	dbtest.Together(gateways, func(n int) {
+	dbtest.RunConcurrently(gateways, func(n int) {
 		var batch []PartArrival
 		for i := range groups {
 			i = (i*7 + n*11) % groups

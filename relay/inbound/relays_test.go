@@ -15,7 +15,7 @@ import (
 
 func relayOf(acct relay.AccountID, k Kind, id, number string) Relay {
 	return Relay{
-		ID: id, Account: acct, Kind: k, Number: number, UpdatedAt: dbtest.At(0),
+		ID: id, Account: acct, Kind: k, Number: number, UpdatedAt: dbtest.TimeAt(0),
 		Action: Action{Name: HTTPGet, Parameters: []string{"http://h/?m=%m&é=\"<"}},
 	}
 }
@@ -216,7 +216,7 @@ func relaysAreChanged(t *testing.T, s *rig) {
 	before, err := s.Version(t.Context())
 	relaytest.NoError(t, err)
 	stores := []*Store{s.Store, s.secondStore(t)}
-	dbtest.Together(8, func(i int) {
+	dbtest.RunConcurrently(8, func(i int) {
 		if _, err := stores[i%2].Change(t.Context(), 1, VirtualNumber, "v1", func(r *Relay) error {
 			r.Action.Parameters = append(r.Action.Parameters, fmt.Sprint("http://", i, "/"))
 			return nil

@@ -14,12 +14,12 @@ import (
 // rig is a store with a clock that tests advance.
 type rig struct {
 	*Store
-	clock atomic.Int64 // ms after dbtest.At(0)
+	clock atomic.Int64 // ms after dbtest.TimeAt(0)
 	url   string       // of PostgreSQL; empty for SQLite
 }
 
 func (r *rig) now() time.Time {
-	return dbtest.At(0).Add(time.Duration(r.clock.Load()) * time.Millisecond)
+	return dbtest.TimeAt(0).Add(time.Duration(r.clock.Load()) * time.Millisecond)
 }
 func (r *rig) advance(d time.Duration) { r.clock.Add(d.Milliseconds()) }
 

@@ -24,7 +24,7 @@ func TestStore(t *testing.T) {
 }
 
 func TestOneOfTwoGatewaysSavesAnInventory(t *testing.T) {
-	gateways := dbtest.Two(t, NewStore)
+	gateways := dbtest.TwoGateways(t, NewStore)
 	putAtOnce(t, gateways[0], gateways[1])
 }
 

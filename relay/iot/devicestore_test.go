@@ -52,11 +52,11 @@ func TestDevices(t *testing.T) {
 const eui = "a84041d2c5182f01"
 
 func testDevice(id, identifier string) Device {
-	return Device{ID: id, Name: "n-" + id, Identifier: identifier, Type: LoRaWAN, Longitude: new(-0.125), CreatedAt: dbtest.At(0), UpdatedAt: dbtest.At(0)}
+	return Device{ID: id, Name: "n-" + id, Identifier: identifier, Type: LoRaWAN, Longitude: new(-0.125), CreatedAt: dbtest.TimeAt(0), UpdatedAt: dbtest.TimeAt(0)}
 }
 
 func testSensor(device, key string) Sensor {
-	return Sensor{ID: SensorID(device, key), DeviceID: device, Key: key, Name: key, Slope: 1, SensorTypeID: "temperature", CreatedAt: dbtest.At(0), UpdatedAt: dbtest.At(0)}
+	return Sensor{ID: SensorID(device, key), DeviceID: device, Key: key, Name: key, Slope: 1, SensorTypeID: "temperature", CreatedAt: dbtest.TimeAt(0), UpdatedAt: dbtest.TimeAt(0)}
 }
 
 func deviceIsReadAsSaved(t *testing.T, s *Store) {
@@ -66,7 +66,7 @@ func deviceIsReadAsSaved(t *testing.T, s *Store) {
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "longitude", *got.Longitude, -0.125)
 	relaytest.Equal(t, "name", got.Name, want.Name)
-	relaytest.Equal(t, "time of creation", got.CreatedAt, dbtest.At(0))
+	relaytest.Equal(t, "time of creation", got.CreatedAt, dbtest.TimeAt(0))
 	relaytest.Equal(t, "ID by identifier", relaytest.Must(s.DeviceByIdentifier(t.Context(), 1, eui))(t).ID, "d1")
 	sensors, err := s.Sensors(t.Context(), 1, "d1")
 	relaytest.NoError(t, err)
@@ -76,7 +76,7 @@ func deviceIsReadAsSaved(t *testing.T, s *Store) {
 	relaytest.Equal(t, "key of sensor 0", sensors[0].Key, "a")
 	relaytest.Equal(t, "sensor 1", sensors[1], testSensor("d1", "b"))
 	newer := testDevice("d0", "x")
-	newer.CreatedAt = dbtest.At(1)
+	newer.CreatedAt = dbtest.TimeAt(1)
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, newer, nil))
 	devices, err := s.Devices(t.Context(), 1)
 	if n, _ := s.CountDevices(t.Context(), 1); err != nil || n != 2 || len(devices) != 2 || devices[0].ID != "d1" {
@@ -158,7 +158,7 @@ func deletedDeviceStaysDeleted(t *testing.T, s *Store) {
 	dbtest.WantKind(t, s.AddSensors(t.Context(), 1, "d1", []Sensor{testSensor("d1", "a")}), relay.KindNotFound)
 	_, err := s.ChangeDevice(t.Context(), 1, "d1", func(d *Device) error { d.Name = "back"; return nil })
 	dbtest.WantKind(t, err, relay.KindNotFound)
-	_, _, err = s.PutMarker(t.Context(), 1, "d1", Marker{ID: "m"}, dbtest.At(0))
+	_, _, err = s.PutMarker(t.Context(), 1, "d1", Marker{ID: "m"}, dbtest.TimeAt(0))
 	dbtest.WantKind(t, err, relay.KindNotFound)
 	if rowCount := rowsOf(t, s, "d1"); rowCount != 0 {
 		t.Errorf("%d rows remain, want 0", rowCount)
@@ -224,7 +224,7 @@ func countSuccesses(t *testing.T, errs []error, kind relay.Kind) (n int) {
 
 func decoderRace(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDecoder(t.Context(), 1, Decoder{ID: "x"}))
-	dbtest.Together(10, func(i int) {
+	dbtest.RunConcurrently(10, func(i int) {
 		_, err := s.ChangeDecoder(t.Context(), 1, "x", func(d *Decoder) error {
 			d.Sensors = append(d.Sensors, Mapping{Key: fmt.Sprint(i)})
 			return nil

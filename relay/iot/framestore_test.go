@@ -21,7 +21,7 @@ func rowsOfDeletedDevice(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "tank"), []Sensor{testSensor("d1", "a")}),
 		s.CreateDevice(t.Context(), 1, testDevice("d2", eui), []Sensor{testSensor("d2", "a")}),
 		s.KeepFrames(t.Context(), 1, []RawFrame{testFrame("d1", 1)}))
-	_, _, err := s.PutMarker(t.Context(), 1, "d1", Marker{ID: "m"}, dbtest.At(0))
+	_, _, err := s.PutMarker(t.Context(), 1, "d1", Marker{ID: "m"}, dbtest.TimeAt(0))
 	relaytest.NoError(t, err, s.DeleteDevice(t.Context(), 1, "d1"))
 	if remaining, otherRows := rowsOf(t, s, "d1"), rowsOf(t, s, "d2"); remaining != 0 || otherRows != 2 {
 		t.Errorf("%d rows remain, want 0; the other device has %d, want 2", remaining, otherRows)
@@ -117,12 +117,12 @@ func markersAreSaved(t *testing.T, s *Store) {
 		want    Marker
 		created bool
 	}{
-		{"a new marker without a time", Marker{ID: "a", Comment: "1"}, Marker{ID: "a", Comment: "1", CreatedAt: dbtest.At(60)}, true},
-		{"a known marker without a time", Marker{ID: "a", Comment: "2"}, Marker{ID: "a", Comment: "2", CreatedAt: dbtest.At(60)}, false},
-		{"a known marker with a time", Marker{ID: "a", Comment: "2", CreatedAt: dbtest.At(30)}, Marker{ID: "a", Comment: "2", CreatedAt: dbtest.At(30)}, false},
-		{"a new marker with a time", Marker{ID: "b|{}", Comment: "3", CreatedAt: dbtest.At(90)}, Marker{ID: "b|{}", Comment: "3", CreatedAt: dbtest.At(90)}, true},
+		{"a new marker without a time", Marker{ID: "a", Comment: "1"}, Marker{ID: "a", Comment: "1", CreatedAt: dbtest.TimeAt(60)}, true},
+		{"a known marker without a time", Marker{ID: "a", Comment: "2"}, Marker{ID: "a", Comment: "2", CreatedAt: dbtest.TimeAt(60)}, false},
+		{"a known marker with a time", Marker{ID: "a", Comment: "2", CreatedAt: dbtest.TimeAt(30)}, Marker{ID: "a", Comment: "2", CreatedAt: dbtest.TimeAt(30)}, false},
+		{"a new marker with a time", Marker{ID: "b|{}", Comment: "3", CreatedAt: dbtest.TimeAt(90)}, Marker{ID: "b|{}", Comment: "3", CreatedAt: dbtest.TimeAt(90)}, true},
 	} {
-		got, created, err := s.PutMarker(t.Context(), 1, "d1", step.marker, dbtest.At(60))
+		got, created, err := s.PutMarker(t.Context(), 1, "d1", step.marker, dbtest.TimeAt(60))
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, step.name+": result of PutMarker", got, step.want)
 		relaytest.Equal(t, step.name+": result of PutMarker, created", created, step.created)
@@ -135,7 +135,7 @@ func markersAreSaved(t *testing.T, s *Store) {
 	relaytest.Equal(t, "ID of marker 0", markers[0].ID, "b|{}")
 	relaytest.Equal(t, "comment of marker 1", markers[1].Comment, "2")
 	otherMarkers, err := s.Markers(t.Context(), 2, "d1")
-	_, _, putErr := s.PutMarker(t.Context(), 2, "d1", Marker{ID: "a"}, dbtest.At(0))
+	_, _, putErr := s.PutMarker(t.Context(), 2, "d1", Marker{ID: "a"}, dbtest.TimeAt(0))
 	if dbtest.WantKind(t, putErr, relay.KindNotFound); len(otherMarkers) > 0 || err != nil {
 		t.Errorf("markers of another account: %+v, %v; want none", otherMarkers, err)
 	}
@@ -144,11 +144,11 @@ func markersAreSaved(t *testing.T, s *Store) {
 func markersAreLimited(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "x"), nil))
 	fillMarkers(t, s, MaxMarkers)
-	_, _, err := s.PutMarker(t.Context(), 1, "d1", Marker{ID: "more"}, dbtest.At(0))
+	_, _, err := s.PutMarker(t.Context(), 1, "d1", Marker{ID: "more"}, dbtest.TimeAt(0))
 	if dbtest.WantKind(t, err, relay.KindInvalid); !strings.Contains(fmt.Sprint(relay.FieldsOf(err)), "10000 event markers, the most there may be") {
 		t.Error(relay.FieldsOf(err))
 	}
-	if _, created, err := s.PutMarker(t.Context(), 1, "d1", Marker{ID: "m7"}, dbtest.At(0)); created || err != nil {
+	if _, created, err := s.PutMarker(t.Context(), 1, "d1", Marker{ID: "m7"}, dbtest.TimeAt(0)); created || err != nil {
 		t.Errorf("change of an existing marker: created %v, %v", created, err)
 	}
 }
@@ -165,7 +165,7 @@ func fillMarkers(t *testing.T, s *Store, n int) {
 }
 
 func testFrame(device string, n int) RawFrame {
-	return RawFrame{ID: fmt.Sprintf("n1-u%d", n), DeviceID: device, ReceivedAt: dbtest.At(float64(n)), Kind: "uplink", Payload: "00ff", RSSI: new(-97.5)}
+	return RawFrame{ID: fmt.Sprintf("n1-u%d", n), DeviceID: device, ReceivedAt: dbtest.TimeAt(float64(n)), Kind: "uplink", Payload: "00ff", RSSI: new(-97.5)}
 }
 
 func framesAreKept(t *testing.T, s *Store) {
@@ -175,16 +175,16 @@ func framesAreKept(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, nil),
 		s.KeepFrames(t.Context(), 1, []RawFrame{testFrame("d1", 1), testFrame("d2", 7), testFrame("d1", 2), testFrame("gone", 1)}),
 		s.KeepFrames(t.Context(), 1, []RawFrame{repeated}))
-	got, err := s.Frames(t.Context(), 1, "d1", dbtest.At(0))
+	got, err := s.Frames(t.Context(), 1, "d1", dbtest.TimeAt(0))
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "frames, newest first", got, []RawFrame{repeated, testFrame("d1", 1)})
-	relaytest.Equal(t, "number of frames since a time", len(relaytest.Must(s.Frames(t.Context(), 1, "d1", dbtest.At(2)))(t)), 1)
+	relaytest.Equal(t, "number of frames since a time", len(relaytest.Must(s.Frames(t.Context(), 1, "d1", dbtest.TimeAt(2)))(t)), 1)
 	for _, device := range []string{"gone", "d9"} {
-		if got, err := s.Frames(t.Context(), 1, device, dbtest.At(0)); err != nil || len(got) > 0 {
+		if got, err := s.Frames(t.Context(), 1, device, dbtest.TimeAt(0)); err != nil || len(got) > 0 {
 			t.Errorf("frames of device %s: %+v, %v; want none", device, got, err)
 		}
 	}
-	if got, err := s.Frames(t.Context(), 2, "d1", dbtest.At(0)); err != nil || len(got) > 0 {
+	if got, err := s.Frames(t.Context(), 2, "d1", dbtest.TimeAt(0)); err != nil || len(got) > 0 {
 		t.Errorf("frames of another account: %+v, %v; want none", got, err)
 	}
 }
@@ -208,7 +208,7 @@ func framesAreLimited(t *testing.T, s *Store) {
 		t.Errorf("%d frames in %d rows, want %d", frames, rows, MaxFrames)
 	}
 	late := testFrame("d1", 0)
-	late.ID, late.ReceivedAt = "late", dbtest.At(0).Add(FrameRetention+time.Duration(len(allFrames)-2)*time.Second)
+	late.ID, late.ReceivedAt = "late", dbtest.TimeAt(0).Add(FrameRetention+time.Duration(len(allFrames)-2)*time.Second)
 	allFrames = append(allFrames, late)
 	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, allFrames[len(allFrames)-1:]))
 	if frames, rows := count(); frames != 3 || rows != 3 { // the last two of the old frames and the new one
@@ -221,7 +221,7 @@ func framesAreLimited(t *testing.T, s *Store) {
 }
 
 func retiredSensorsAreListed(t *testing.T, s *Store) {
-	a, b := RetiredSensor{SensorID: "d1.a", RetentionDays: 7, DeletedAt: dbtest.At(0)}, RetiredSensor{SensorID: "d1.b", RetentionDays: 1, DeletedAt: dbtest.At(1)}
+	a, b := RetiredSensor{SensorID: "d1.a", RetentionDays: 7, DeletedAt: dbtest.TimeAt(0)}, RetiredSensor{SensorID: "d1.b", RetentionDays: 1, DeletedAt: dbtest.TimeAt(1)}
 	relaytest.NoError(t, s.Retire(t.Context(), 1, []RetiredSensor{b, a}))
 	got, err := s.RetiredSensors(t.Context(), 1)
 	relaytest.NoError(t, err)
@@ -244,7 +244,7 @@ func framesAreSwept(t *testing.T, s *Store) {
 		age  float64 // seconds beyond the retention
 		want [2]int
 	}{{1, [2]int{2, 1}}, {2, [2]int{1, 1}}, {2, [2]int{1, 1}}, {5, [2]int{0, 1}}, {10, [2]int{0, 0}}} {
-		relaytest.NoError(t, s.Sweep(t.Context(), dbtest.At(step.age).Add(FrameRetention)))
+		relaytest.NoError(t, s.Sweep(t.Context(), dbtest.TimeAt(step.age).Add(FrameRetention)))
 		if got := [2]int{rowsOf(t, s, "d1") - 1, rowsOf(t, s, "d2") - 1}; got != step.want {
 			t.Errorf("%g s after the retention: remaining frames = %v, want %v", step.age, got, step.want)
 		}
@@ -258,7 +258,7 @@ func manyFramesAreSwept(t *testing.T, s *Store) {
 		rows.Add(fmt.Sprint(i))
 	}
 	err := s.db.Run(t.Context(), "test", `INSERT INTO raw_frame (account, device, id, received, doc) SELECT 1, 'd1', id, 1, '' FROM batch`, rows)
-	relaytest.NoError(t, err, s.Sweep(t.Context(), dbtest.At(0)))
+	relaytest.NoError(t, err, s.Sweep(t.Context(), dbtest.TimeAt(0)))
 	if n := rowsOf(t, s, "d1"); n != 0 {
 		t.Errorf("%d rows remain, want 0", n)
 	}
@@ -271,7 +271,7 @@ func changesAreRepeatable(t *testing.T, s *Store) {
 	dbtest.WantKind(t, s.CreateDevice(t.Context(), 1, testDevice("d1", eui), sensors), relay.KindConflict)
 	dbtest.WantKind(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "other"), sensors), relay.KindConflict)
 	for range 2 {
-		_, _, err := s.PutMarker(t.Context(), 1, "d1", Marker{ID: "m"}, dbtest.At(0))
+		_, _, err := s.PutMarker(t.Context(), 1, "d1", Marker{ID: "m"}, dbtest.TimeAt(0))
 		_, err2 := s.ChangeDevice(t.Context(), 1, "d1", func(d *Device) error { d.Name = "new"; return nil })
 		relaytest.NoError(t, err, err2, s.AddSensors(t.Context(), 1, "d1", sensors), s.AddSensors(t.Context(), 1, "d1", nil),
 			s.KeepFrames(t.Context(), 1, []RawFrame{testFrame("d1", 1), testFrame("d1", 1)}),
@@ -291,7 +291,7 @@ func changesAreRepeatable(t *testing.T, s *Store) {
 func recordsAreExact(t *testing.T, s *Store) {
 	device, sensor := testDevice("d1", "a\x00b <é> ' \U0001F4A7"), testSensor("d1", "k\x00 {for update} $1")
 	sensor.Slope, sensor.Offset, sensor.Name = math.SmallestNonzeroFloat64, -0.1-0.2, "<a&b>\x00"
-	sensor.CreatedAt = dbtest.At(0).Add(1)
+	sensor.CreatedAt = dbtest.TimeAt(0).Add(1)
 	device.Longitude, device.Altitude, device.Parameters = new(math.Nextafter(1, 2)), new(math.Copysign(0, -1)), `{"a":"\u0000"}`
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, device, []Sensor{sensor}))
 	got, err := s.Load(t.Context(), 1, []string{"none", device.Identifier})
@@ -305,7 +305,7 @@ func recordsAreExact(t *testing.T, s *Store) {
 	frame := testFrame("d1", 1)
 	frame.Object = json.RawMessage(`{"a":"<>\u0000","b":1e400}`)
 	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, []RawFrame{frame}))
-	relaytest.Equal(t, "frames", relaytest.Must(s.Frames(t.Context(), 1, "d1", dbtest.At(0)))(t), []RawFrame{frame})
+	relaytest.Equal(t, "frames", relaytest.Must(s.Frames(t.Context(), 1, "d1", dbtest.TimeAt(0)))(t), []RawFrame{frame})
 }
 
 // manyAreLoaded loads hundreds of devices and checks that each has its own sensors in order.

@@ -26,7 +26,7 @@ func TestTwoGateways(t *testing.T) {
 		"one location is for imported devices":                 importedLocations,
 	} {
 		t.Run(name, func(t *testing.T) {
-			gateways := dbtest.Two(t, newStore)
+			gateways := dbtest.TwoGateways(t, newStore)
 			test(t, gateways[0], gateways[1])
 		})
 	}
@@ -78,7 +78,7 @@ func importedLocations(t *testing.T, a, b *Store) {
 // onBoth runs do n times on each of two gateways, concurrently.
 func onBoth(a, b *Store, n int, do func(s *Store, i int)) {
 	stores := []*Store{a, b}
-	dbtest.Together(2*n, func(i int) { do(stores[i%2], i) })
+	dbtest.RunConcurrently(2*n, func(i int) { do(stores[i%2], i) })
 }
 
 // wantOneOf reports an error whose kind is not one of kinds.
@@ -128,7 +128,7 @@ func deletedDuringWrites(t *testing.T, a, b *Store) {
 		relaytest.NoError(t, s.KeepFrames(t.Context(), 1, frames))
 		wantOneOf(t, s.AddSensors(t.Context(), 1, id, []Sensor{testSensor(id, "a")}), relay.KindNotFound)
 		wantOneOf(t, s.DeleteDevice(t.Context(), 1, fmt.Sprint("d", (i+7)%devices)), relay.KindNotFound)
-		_, _, err := s.PutMarker(t.Context(), 1, id, Marker{ID: fmt.Sprint("m", i)}, dbtest.At(0))
+		_, _, err := s.PutMarker(t.Context(), 1, id, Marker{ID: fmt.Sprint("m", i)}, dbtest.TimeAt(0))
 		wantOneOf(t, err, relay.KindNotFound)
 		relaytest.NoError(t, s.RetypeSensors(t.Context(), 1, id, map[string]string{"a": fmt.Sprint("t", i)}))
 	})
@@ -143,7 +143,7 @@ func lastMarker(t *testing.T, a, b *Store) {
 	relaytest.NoError(t, a.CreateDevice(t.Context(), 1, testDevice("d1", "x"), nil))
 	fillMarkers(t, a, MaxMarkers-3)
 	onBoth(a, b, 8, func(s *Store, i int) {
-		_, _, err := s.PutMarker(t.Context(), 1, "d1", Marker{ID: fmt.Sprint("more", i)}, dbtest.At(0))
+		_, _, err := s.PutMarker(t.Context(), 1, "d1", Marker{ID: fmt.Sprint("more", i)}, dbtest.TimeAt(0))
 		wantOneOf(t, err, relay.KindInvalid)
 	})
 	if n := rowsOf(t, a, "d1") - 1; n != MaxMarkers {
@@ -163,7 +163,7 @@ func framesFromBoth(t *testing.T, a, b *Store) {
 		relaytest.NoError(t, s.KeepFrames(t.Context(), 1, frames), s.KeepFrames(t.Context(), 1, frames))
 	})
 	for _, id := range []string{"d1", "d2", "d3"} {
-		got, err := b.Frames(t.Context(), 1, id, dbtest.At(0))
+		got, err := b.Frames(t.Context(), 1, id, dbtest.TimeAt(0))
 		if err != nil || len(got) == 0 || len(got) > MaxFrames || len(got) != rowsOf(t, a, id)-1 {
 			t.Errorf("device %s: %d frames, %v", id, len(got), err)
 		}

@@ -18,7 +18,7 @@ import (
 var _ Getter = (*Store)(nil)
 
 // timeAt returns the time s seconds after the start of the tests.
-func timeAt(s float64) time.Time { return dbtest.At(s) }
+func timeAt(s float64) time.Time { return dbtest.TimeAt(s) }
 
 // storeNow returns the time of the store.
 func storeNow() time.Time { return timeAt(50) }
@@ -161,7 +161,7 @@ func dueOfEachAccount(t *testing.T, s *Store) {
 
 // TestGatewaysShareJobs runs jobs at two gateways: each job is leased once.
 func TestGatewaysShareJobs(t *testing.T) {
-	gateways := dbtest.Two(t, NewStore)
+	gateways := dbtest.TwoGateways(t, NewStore)
 	const jobCount = 50
 	for range 2 { // both gateways create each job
 		for i := range jobCount {

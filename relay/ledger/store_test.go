@@ -62,7 +62,7 @@ func testEmptyLog(t *testing.T, s *Store) {
 
 func TestPrivateTokensExpire(t *testing.T) {
 	test := func(t *testing.T, o db.Options) {
-		now := dbtest.At(0)
+		now := dbtest.TimeAt(0)
 		o.Now = func() time.Time { return now }
 		s := NewStore(dbtest.Open(t, o))
 		ctx := t.Context()
@@ -100,7 +100,7 @@ func TestAChangedRowOfAKeyIsAnError(t *testing.T) {
 			{"expires = 0, sealed = CAST('' AS {bytea})", "sealed is empty, restore it from a backup"},
 		} {
 			must(t, s.db.Run(ctx, "test", "UPDATE ledger_sealed SET "+tc.change))
-			must(t, s.Sweep(ctx, dbtest.At(1)))
+			must(t, s.Sweep(ctx, dbtest.TimeAt(1)))
 			_, keysetErr := s.Keyset(ctx, 0)
 			_, secretErr := s.Secret(ctx, 1, "signer l")
 			for _, result := range []struct {
@@ -120,17 +120,17 @@ func TestAChangedRowOfAKeyIsAnError(t *testing.T) {
 
 // TestTwoGateways lets two gateways claim, annotate and seal at the same time.
 func TestTwoGateways(t *testing.T) {
-	gateways := dbtest.Two(t, NewStore)
+	gateways := dbtest.TwoGateways(t, NewStore)
 	ctx := t.Context()
 	tokens := make([]Token, 3)
 	for i := range tokens {
 		tokens[i] = Token{ID: fmt.Sprint("t", i), Ledger: "l", Limit: 10}
 	}
 	var claimCount, headCount atomic.Int32
-	dbtest.Together(120, func(i int) {
+	dbtest.RunConcurrently(120, func(i int) {
 		s, tok := gateways[i%2], tokens[i/2%3]
 		must(t, s.generateOne(ctx, tok, []byte("generated")))
-		r, err := s.claimOne(ctx, 1, Claim{Token: tok, JobID: fmt.Sprint("c", i/6), Now: dbtest.At(0)}) // each job runs on both gateways
+		r, err := s.claimOne(ctx, 1, Claim{Token: tok, JobID: fmt.Sprint("c", i/6), Now: dbtest.TimeAt(0)}) // each job runs on both gateways
 		must(t, err)
 		if r == ClaimCounted {
 			claimCount.Add(1)
@@ -239,7 +239,7 @@ func testSecrets(t *testing.T, s *Store) {
 func testToken(t *testing.T, s *Store) {
 	ctx := t.Context()
 	tok := Token{
-		ID: "t", Ledger: "l1", CreatedAt: dbtest.At(0), ExpiresAt: dbtest.At(100), Limit: 3, PrivateID: "p", Metadata: []byte(`{"a":"<é>"}`),
+		ID: "t", Ledger: "l1", CreatedAt: dbtest.TimeAt(0), ExpiresAt: dbtest.TimeAt(100), Limit: 3, PrivateID: "p", Metadata: []byte(`{"a":"<é>"}`),
 		Sealed: []byte{0, 255}, Certificate: "-----\n", RedirectURL: "https://example.com/?a=1&b=2", RedirectMeta: []byte(`{"x":1}`),
 	}
 	for range 2 {
@@ -274,9 +274,9 @@ func testClaims(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	var claimCount atomic.Int32
-	dbtest.Together(100, func(i int) {
+	dbtest.RunConcurrently(100, func(i int) {
 		for range 2 { // each job runs twice, with the same result
-			r, err := s.claimOne(ctx, 1, Claim{Token: tok, JobID: fmt.Sprint("j", i), Now: dbtest.At(1)})
+			r, err := s.claimOne(ctx, 1, Claim{Token: tok, JobID: fmt.Sprint("j", i), Now: dbtest.TimeAt(1)})
 			if err != nil {
 				t.Error(err)
 			}
@@ -288,7 +288,7 @@ func testClaims(t *testing.T, s *Store) {
 	if claimCount.Load() != 2*3 {
 		t.Errorf("%d of 100 jobs claimed a token with 3 claims, want 3", claimCount.Load()/2)
 	}
-	relaytest.Equal(t, "the result of an expired claim", relaytest.Must(s.claimOne(ctx, 1, Claim{Token: tok, JobID: "late", Now: dbtest.At(100)}))(t), ClaimExpired)
+	relaytest.Equal(t, "the result of an expired claim", relaytest.Must(s.claimOne(ctx, 1, Claim{Token: tok, JobID: "late", Now: dbtest.TimeAt(100)}))(t), ClaimExpired)
 	relaytest.Equal(t, "the claims of the token", relaytest.Must(s.Token(ctx, 1, "t"))(t).Claimed, 3)
 	if _, err := s.claimOne(ctx, 2, Claim{Token: tok, JobID: "x"}); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("Claim in another account: error %v, want kind not found", err)
@@ -304,16 +304,16 @@ func testClaims(t *testing.T, s *Store) {
 func testClaimsOfSeveral(t *testing.T, s *Store) {
 	ctx := t.Context()
 	tokens := []Token{
-		{ID: "a", Ledger: "l2", Limit: 3, CreatedAt: dbtest.At(0)}, {ID: "b", Ledger: "l1", Limit: 5, CreatedAt: dbtest.At(0)},
+		{ID: "a", Ledger: "l2", Limit: 3, CreatedAt: dbtest.TimeAt(0)}, {ID: "b", Ledger: "l1", Limit: 5, CreatedAt: dbtest.TimeAt(0)},
 	}
 	for _, tok := range tokens {
 		must(t, s.generateOne(ctx, tok, []byte("generated")))
 	}
 	var bothCount atomic.Int32
-	dbtest.Together(20, func(i int) {
+	dbtest.RunConcurrently(20, func(i int) {
 		claims := make([]Claim, 2)
 		for n := range claims {
-			claims[n] = Claim{Authenticator: authenticator(tokens[(i+n)%2]), Token: tokens[(i+n)%2], JobID: fmt.Sprint("j", i), Now: dbtest.At(1), Entry: numbered}
+			claims[n] = Claim{Authenticator: authenticator(tokens[(i+n)%2]), Token: tokens[(i+n)%2], JobID: fmt.Sprint("j", i), Now: dbtest.TimeAt(1), Entry: numbered}
 		}
 		first, err := s.Claim(ctx, 1, claims)
 		second, err2 := s.Claim(ctx, 1, claims)

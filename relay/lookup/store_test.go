@@ -38,7 +38,7 @@ func TestStore(t *testing.T) {
 		"on PostgreSQL": func(t *testing.T) string { return server.NewDatabase(t) },
 	} {
 		t.Run(engine, func(t *testing.T) {
-			c := &clock{now: dbtest.At(0)}
+			c := &clock{now: dbtest.TimeAt(0)}
 			database := dbtest.Open(t, db.Options{URL: url(t), Now: c.Now})
 			t.Run("a result is cached until it expires", func(t *testing.T) { resultsExpire(t, NewStore(database), c) })
 			t.Run("expired results are deleted", func(t *testing.T) { expiredAreDeleted(t, NewStore(database)) })
@@ -59,27 +59,27 @@ func resultsExpire(t *testing.T, s *Store, c *clock) {
 		}
 		relaytest.Equal(t, "the cached result", relaytest.Must(s.Get(ctx, want.Number))(t), want)
 	}
-	c.set(dbtest.At(3599))
+	c.set(dbtest.TimeAt(3599))
 	if _, err := s.Get(ctx, want.Number); err != nil {
 		t.Errorf("after 3599 s: %v", err)
 	}
-	c.set(dbtest.At(3600))
+	c.set(dbtest.TimeAt(3600))
 	_, err = s.Get(ctx, want.Number)
 	dbtest.WantKind(t, err, relay.KindNotFound)
-	c.set(dbtest.At(0))
+	c.set(dbtest.TimeAt(0))
 }
 
 func expiredAreDeleted(t *testing.T, s *Store) {
 	rows := db.NewBatch("number, expires")
 	for i := range 5001 {
-		rows.Add(fmt.Sprintf("n%d", i), dbtest.At(10))
+		rows.Add(fmt.Sprintf("n%d", i), dbtest.TimeAt(10))
 	}
-	rows.Add("later", dbtest.At(11))
+	rows.Add("later", dbtest.TimeAt(11))
 	if err := s.db.Run(t.Context(), "test", "INSERT INTO lookup (number, doc, expires) SELECT number, '{}', expires FROM batch", rows); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := s.Sweep(t.Context(), dbtest.At(10)); err != nil {
+		if err := s.Sweep(t.Context(), dbtest.TimeAt(10)); err != nil {
 			t.Fatal(err)
 		}
 		remaining, err := db.Values[string](t.Context(), s.db, "test", "SELECT number FROM lookup ORDER BY number")

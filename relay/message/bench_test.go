@@ -37,7 +37,7 @@ func benchEveryEngine(b *testing.B, bench func(b *testing.B, s *Store)) {
 func inParallel(b *testing.B, n int, work func(ctx context.Context, acct relay.AccountID, i int) error) {
 	b.Helper()
 	var nextIndex atomic.Int64
-	dbtest.Together(benchWorkers, func(acct int) {
+	dbtest.RunConcurrently(benchWorkers, func(acct int) {
 		for i := int(nextIndex.Add(1)); i <= n; i = int(nextIndex.Add(1)) {
 			if err := work(b.Context(), relay.AccountID(acct+1), i-1); err != nil {
 				b.Error(err)

@@ -21,7 +21,7 @@ type fixture struct {
 	clockOffset *atomic.Int64
 }
 
-func timeAt(s float64) time.Time { return dbtest.At(s) }
+func timeAt(s float64) time.Time { return dbtest.TimeAt(s) }
 
 // newFixture opens a store: on SQLite if the URL is empty.
 func newFixture(t *testing.T, url string, credits int64) fixture {

@@ -192,7 +192,7 @@ func keyExpires(f fixture) {
 // one key is saved once.
 func manyOrdersAtATime(f fixture) {
 	var saved, refused, repeated atomic.Int64
-	dbtest.Together(40, func(i int) {
+	dbtest.RunConcurrently(40, func(i int) {
 		ctx := context.WithoutCancel(f.Context())
 		for n := range 3 {
 			b := OrderRecords{Account: 1, Messages: []Message{f.message(2)}, Now: timeAt(0)}

@@ -304,7 +304,7 @@ func longestMessage(f fixture) {
 // A transaction may still run after its caller has given up. It must not write to memory of
 // the caller.
 func callersGiveUp(f fixture) {
-	dbtest.Together(50, func(i int) {
+	dbtest.RunConcurrently(50, func(i int) {
 		ctx, cancel := context.WithTimeout(f.Context(), time.Duration(i*40)*time.Microsecond)
 		defer cancel()
 		id, err := f.Reserve(ctx, 1)

@@ -45,7 +45,7 @@ type testCase struct {
 	test func(r *rig)
 }
 
-func timeAt(s float64) time.Time { return dbtest.At(s) }
+func timeAt(s float64) time.Time { return dbtest.TimeAt(s) }
 
 // newDelivery returns a delivery of account 1 with all fields of an HTTP request.
 func newDelivery(id string) Delivery {

@@ -18,7 +18,7 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-func atSecond(s float64) time.Time { return dbtest.At(s) }
+func atSecond(s float64) time.Time { return dbtest.TimeAt(s) }
 
 // storeRig has the stores of one database.
 type storeRig struct {

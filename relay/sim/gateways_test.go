@@ -19,14 +19,14 @@ func TestGateways(t *testing.T) {
 		"declare the same SIMs": declareSameSIMs, "order the same SIMs": orderSameSIMs, "reassign and pool the same SIMs": moveSameSIMs,
 	} {
 		t.Run(name, func(t *testing.T) {
-			test(t, dbtest.Two(t, func(database *db.DB) *db.DB { return database }))
+			test(t, dbtest.TwoGateways(t, func(database *db.DB) *db.DB { return database }))
 		})
 	}
 }
 
 // onBothGateways calls do on alternating gateways, all calls concurrently.
 func onBothGateways(dbs [2]*db.DB, n int, do func(db *db.DB, i int)) {
-	dbtest.Together(n, func(i int) { do(dbs[i%2], i) })
+	dbtest.RunConcurrently(n, func(i int) { do(dbs[i%2], i) })
 }
 
 func declareSameSIMs(t *testing.T, dbs [2]*db.DB) {
@@ -43,7 +43,7 @@ func orderSameSIMs(t *testing.T, dbs [2]*db.DB) {
 	var began, settled [10]atomic.Int32
 	onBothGateways(dbs, 40, func(database *db.DB, i int) {
 		n := i / 4
-		j := job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "sims", CreatedAt: dbtest.At(0)}
+		j := job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "sims", CreatedAt: dbtest.TimeAt(0)}
 		for range 2 { // the caller repeats a call after a lost response
 			err := NewSIMs(database).Begin(t.Context(), j, iccids[n], func(s *SIM) error {
 				if s.Job != "" {

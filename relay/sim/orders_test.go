@@ -29,8 +29,8 @@ func oneConcurrentOrderBegins(t *testing.T, open func(t *testing.T) *db.DB) {
 	declareOrderedSIM(t, db)
 	errTaken := errors.New("taken")
 	var beganCount atomic.Int32
-	dbtest.Together(20, func(i int) {
-		j := job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "sims", CreatedAt: dbtest.At(0)}
+	dbtest.RunConcurrently(20, func(i int) {
+		j := job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "sims", CreatedAt: dbtest.TimeAt(0)}
 		err := NewSIMs(db).Begin(t.Context(), j, orderedSIM, func(s *SIM) error {
 			if s.Job != "" {
 				return errTaken
@@ -53,7 +53,7 @@ func oneConcurrentOrderBegins(t *testing.T, open func(t *testing.T) *db.DB) {
 	if err != nil || total != 1 || len(jobs) != 1 || jobs[0].ID != simAfter.Job || jobs[0].State != job.Queued {
 		t.Errorf("jobs = %+v of %d, error %v; want the queued job %s", jobs, total, err, simAfter.Job)
 	}
-	if due, err := job.NewStore(db).Due(t.Context(), dbtest.At(1), 10); err != nil || len(due) != 1 || due[0].ID != simAfter.Job {
+	if due, err := job.NewStore(db).Due(t.Context(), dbtest.TimeAt(1), 10); err != nil || len(due) != 1 || due[0].ID != simAfter.Job {
 		t.Errorf("due jobs = %v, error %v; want %s", due, err, simAfter.Job)
 	}
 }
@@ -61,13 +61,13 @@ func oneConcurrentOrderBegins(t *testing.T, open func(t *testing.T) *db.DB) {
 func aJobSettlesOnce(t *testing.T, open func(t *testing.T) *db.DB) {
 	db := open(t)
 	declareOrderedSIM(t, db)
-	j := job.Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: dbtest.At(0)}
+	j := job.Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: dbtest.TimeAt(0)}
 	err := NewSIMs(db).Begin(t.Context(), j, orderedSIM, func(s *SIM) error { s.Job = j.ID; return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	var agreeing atomic.Int32
-	dbtest.Together(20, func(i int) {
+	dbtest.RunConcurrently(20, func(i int) {
 		got, err := NewSIMs(db).Settle(t.Context(), j, orderedSIM, func(s *SIM) (json.RawMessage, error) {
 			if s.Job != j.ID {
 				return nil, errors.New("the SIM has another job")
@@ -109,7 +109,7 @@ func beginIsRepeatable(t *testing.T, open func(t *testing.T) *db.DB) {
 	declareOrderedSIM(t, db)
 	errState := errors.New("not pending")
 	begin := func(id string) error {
-		j := job.Job{ID: id, Account: 1, Kind: "k", CreatedAt: dbtest.At(0)}
+		j := job.Job{ID: id, Account: 1, Kind: "k", CreatedAt: dbtest.TimeAt(0)}
 		return NewSIMs(db).Begin(t.Context(), j, orderedSIM, func(s *SIM) error {
 			if s.State != Pending {
 				return errState
@@ -130,7 +130,7 @@ func beginIsRepeatable(t *testing.T, open func(t *testing.T) *db.DB) {
 
 func ordersForUnknownSIMsAreRefused(t *testing.T, open func(t *testing.T) *db.DB) {
 	db := open(t)
-	j := job.Job{ID: "j1", Account: 2, Kind: "k", CreatedAt: dbtest.At(0)}
+	j := job.Job{ID: "j1", Account: 2, Kind: "k", CreatedAt: dbtest.TimeAt(0)}
 	declareOrderedSIM(t, db) // declares the SIM in account 1
 	beginErr := NewSIMs(db).Begin(t.Context(), j, orderedSIM, func(*SIM) error { return nil })
 	_, settleErr := NewSIMs(db).Settle(t.Context(), j, orderedSIM, func(*SIM) (json.RawMessage, error) { return nil, nil })

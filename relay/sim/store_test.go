@@ -135,7 +135,7 @@ func testDelete(t *testing.T, s *SIMs) {
 func concurrentChanges(t *testing.T, open func(t *testing.T) *db.DB) {
 	s, ctx := NewSIMs(open(t)), t.Context()
 	relaytest.NoError(t, s.Declare(ctx, 1, []SIM{newSIM(firstSIM)}, false))
-	dbtest.Together(8, func(_ int) {
+	dbtest.RunConcurrently(8, func(_ int) {
 		for range 5 {
 			if _, err := s.Change(ctx, 1, firstSIM, func(s *SIM) error { s.Limit.Monthly++; return nil }); err != nil {
 				t.Error(err)

@@ -73,8 +73,8 @@ func testClosedDatabase(t *testing.T, s *Calls) {
 
 // TestTwoGateways saves the same calls from two gateways concurrently, in different orders.
 func TestTwoGateways(t *testing.T) {
-	gateways := dbtest.Two(t, NewCalls)
-	dbtest.Together(16, func(i int) {
+	gateways := dbtest.TwoGateways(t, NewCalls)
+	dbtest.RunConcurrently(16, func(i int) {
 		records := make([]Record, 200)
 		for j := range records {
 			n := (j*7 + i*13) % 200 // a different order for each i

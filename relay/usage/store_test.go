@@ -301,8 +301,8 @@ func testIndexes(t *testing.T, s *Store) {
 
 // TestTwoGateways stores the same records through two gateways concurrently, in different orders.
 func TestTwoGateways(t *testing.T) {
-	gateways := dbtest.Two(t, NewStore)
-	dbtest.Together(16, func(i int) {
+	gateways := dbtest.TwoGateways(t, NewStore)
+	dbtest.RunConcurrently(16, func(i int) {
 		for n := range 10 {
 			records := make([]Record, 50)
 			for j := range records {

@@ -23,7 +23,7 @@ type rig struct {
 }
 
 func newRig(t *testing.T) *rig {
-	r := &rig{t: t, now: dbtest.At(0)}
+	r := &rig{t: t, now: dbtest.TimeAt(0)}
 	r.Service = user.New(user.NewStore(dbtest.Open(t, db.Options{})), user.Options{SessionTime: time.Hour, Now: func() time.Time { return r.now }})
 	return r
 }

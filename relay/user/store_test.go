@@ -33,18 +33,18 @@ func wantKind(t *testing.T, err error, kind relay.Kind) {
 func anna() User {
 	return User{
 		ID: "u1", Name: "anna", Role: Account, Account: 7, Provider: OIDC, Subject: "https://idp.example 42",
-		CreatedAt: dbtest.At(0), ChangedAt: dbtest.At(1), Version: 1,
+		CreatedAt: dbtest.TimeAt(0), ChangedAt: dbtest.TimeAt(1), Version: 1,
 	}
 }
 
 func session(u User, hash string) Session {
-	return Session{Hash: hash, UserID: u.ID, Version: u.Version, CreatedAt: dbtest.At(2), ExpiresAt: dbtest.At(100)}
+	return Session{Hash: hash, UserID: u.ID, Version: u.Version, CreatedAt: dbtest.TimeAt(2), ExpiresAt: dbtest.TimeAt(100)}
 }
 
 // sessionIsValid reports whether a session exists and has not expired.
 func sessionIsValid(t *testing.T, s *Store, hash string) bool {
 	t.Helper()
-	_, _, err := s.Session(t.Context(), hash, dbtest.At(50))
+	_, _, err := s.Session(t.Context(), hash, dbtest.TimeAt(50))
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
 		t.Fatal(err)
 	}
@@ -60,10 +60,10 @@ func userIsLoaded(t *testing.T, s *Store) {
 		t.Error(diff)
 	}
 	relaytest.NoError(t, s.CreateSession(t.Context(), session(want, "h")))
-	want.SignedInAt = dbtest.At(2)
-	sessionUser, expiresAt, err := s.Session(t.Context(), "h", dbtest.At(3))
+	want.SignedInAt = dbtest.TimeAt(2)
+	sessionUser, expiresAt, err := s.Session(t.Context(), "h", dbtest.TimeAt(3))
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the expiry of the session", expiresAt, dbtest.At(100))
+	relaytest.Equal(t, "the expiry of the session", expiresAt, dbtest.TimeAt(100))
 	if diff := cmp.Diff(want, sessionUser); diff != "" {
 		t.Error(diff)
 	}
@@ -131,17 +131,17 @@ func staleSession(t *testing.T, s *Store) {
 func sessionsEnd(t *testing.T, s *Store) {
 	u := anna()
 	relaytest.NoError(t, s.CreateUser(t.Context(), u), s.CreateSession(t.Context(), session(u, "a")), s.CreateSession(t.Context(), session(u, "b")))
-	_, _, err := s.Session(t.Context(), "a", dbtest.At(100))
+	_, _, err := s.Session(t.Context(), "a", dbtest.TimeAt(100))
 	wantKind(t, err, relay.KindNotFound)
 	relaytest.NoError(t, s.DeleteSession(t.Context(), "a"), s.DeleteSession(t.Context(), "none"))
 	if sessionIsValid(t, s, "a") || !sessionIsValid(t, s, "b") {
 		t.Error("DeleteSession deleted another session than a")
 	}
-	relaytest.NoError(t, s.Sweep(t.Context(), dbtest.At(99)))
+	relaytest.NoError(t, s.Sweep(t.Context(), dbtest.TimeAt(99)))
 	if !sessionIsValid(t, s, "b") {
 		t.Error("Sweep deleted a valid session")
 	}
-	relaytest.NoError(t, s.Sweep(t.Context(), dbtest.At(100)))
+	relaytest.NoError(t, s.Sweep(t.Context(), dbtest.TimeAt(100)))
 	if _, _, err := s.Session(t.Context(), "b", time.Time{}); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("the expired session after Sweep: error %v, want kind not found", err)
 	}

@@ -24,7 +24,7 @@ func (d dashboardCommand) Run(w client.Environment) error {
 	if d.Account != "" {
 		target += "?account=" + url.QueryEscape(d.Account)
 	}
-	answer, err := d.Ask(w, "decoder "+d.Decoder, http.MethodGet, target, nil)
+	answer, err := d.Request(w, "decoder "+d.Decoder, http.MethodGet, target, nil)
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (d decodeCommand) try(w client.Environment, body []byte) (answer admin.TryA
 		if d.Device != "" {
 			label += ": device " + d.Device
 		}
-		body, err := d.Ask(w, label, http.MethodPost, "/admin/decoders/try", body)
+		body, err := d.Request(w, label, http.MethodPost, "/admin/decoders/try", body)
 		if err != nil {
 			return answer, err
 		}

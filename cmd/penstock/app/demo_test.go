@@ -20,7 +20,7 @@ func TestDemoTokenFollowsItsFile(t *testing.T) {
 	write := func(text string) { relaytest.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
 	checkToken := func(name, token string, want bool) {
 		t.Helper()
-		relaytest.Equal(t, name+": whether the token is accepted", g.As(token).Get("/iot/devices").Status == 200, want)
+		relaytest.Equal(t, name+": whether the token is accepted", g.WithToken(token).Get("/iot/devices").Status == 200, want)
 		relaytest.Equal(t, name+": whether the SOAP password is accepted", strings.Contains(soapAnswer(g, token), "unknown username or password"), !want)
 	}
 	g.Run()
@@ -47,7 +47,7 @@ func TestDemoTokenFollowsItsFile(t *testing.T) {
 	restart()
 	checkToken("the file was changed: the old token", thirdToken, false)
 	checkToken("the file was changed: the new token", "a-token-of-my-own", true)
-	g.As("a-token-of-my-own").Get("/iot/decoders").Mentions(t, 200, "demo-cayenne")
+	g.WithToken("a-token-of-my-own").Get("/iot/decoders").Mentions(t, 200, "demo-cayenne")
 
 	write("short")
 	relaytest.NoError(t, g.Stop())
@@ -64,6 +64,6 @@ func TestDemoTokenFollowsItsFile(t *testing.T) {
 // soapAnswer requests SoapSendSms with the user name of the demo account and a password, and returns
 // the answer.
 func soapAnswer(g *e2e.Gateway, password string) string {
-	return g.As("").With("Content-Type", "text/xml").Post("/soap", `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Header><auth xmlns="urn:penstock:messaging"><username>demo</username><password>`+
+	return g.WithToken("").With("Content-Type", "text/xml").Post("/soap", `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Header><auth xmlns="urn:penstock:messaging"><username>demo</username><password>`+
 		password+`</password></auth></s:Header><s:Body><SoapSendSms xmlns="urn:penstock:messaging"/></s:Body></s:Envelope>`).Body
 }

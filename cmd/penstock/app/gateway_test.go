@@ -21,7 +21,7 @@ func TestJumpOfTheClockDeletesNoReadings(t *testing.T) {
 	advance := app.SetClock(opened)
 	g.Serve(opened)
 
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	acme.Post("/webhooks/generic/cellar?decoder_id=sent", `{"temperature":11,"door":"shut"}`).Mentions(t, 200, "shut")
 	g.AwaitProcessed()
 	id := acme.AwaitDevice("cellar")
@@ -65,7 +65,7 @@ func TestSilentConnectionsDoNotDelayTheShutdown(t *testing.T) {
 		conn := relaytest.Must(net.Dial("tcp", strings.TrimPrefix(g.URL(), "http://")))(t)
 		defer conn.Close()
 	}
-	g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`)
+	g.WithToken("").Get("/healthz").Expect(t, 200, `{"status": "alive"}`)
 	began := time.Now()
 	relaytest.NoError(t, g.Stop())
 	if took := time.Since(began); took > app.DrainTime/2 {

@@ -36,7 +36,7 @@ func (r recoverCommand) Run(w client.Environment) error {
 		}
 		request = []byte(`{"accept_server": true}`)
 	}
-	body, err := r.Ask(w, "recover", http.MethodPost, "/admin/recover", request)
+	body, err := r.Request(w, "recover", http.MethodPost, "/admin/recover", request)
 	if err != nil {
 		return err
 	}

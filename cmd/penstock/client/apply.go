@@ -38,7 +38,7 @@ func (a Apply) Run(w Environment) error {
 	if a.AllowRemovals != 0 {
 		query.Set("allow_removals", strconv.Itoa(a.AllowRemovals))
 	}
-	body, err := a.Ask(w, "the inventory", http.MethodPut, "/admin/inventory?"+query.Encode(), data)
+	body, err := a.Request(w, "the inventory", http.MethodPut, "/admin/inventory?"+query.Encode(), data)
 	if err != nil {
 		return err
 	}

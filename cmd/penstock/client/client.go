@@ -61,10 +61,10 @@ func serverURL(w Environment, flag, defaultURL string) string {
 	return server
 }
 
-// Ask makes a request to the admin API of the gateway and returns the body of the answer. Unless the
+// Request makes a request to the admin API of the gateway and returns the body of the answer. Unless the
 // status is 2xx or in accepted, it returns an error that begins with label and lists the invalid
 // fields.
-func (f Flags) Ask(w Environment, label, method, target string, data []byte, accepted ...int) ([]byte, error) {
+func (f Flags) Request(w Environment, label, method, target string, data []byte, accepted ...int) ([]byte, error) {
 	c, err := config.Load("", w.Variables)
 	if err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func show[T any](f Flags, w Environment, label, method, target string, fields ma
 			return err
 		}
 	}
-	answer, err := f.Ask(w, label, method, target, body)
+	answer, err := f.Request(w, label, method, target, body)
 	if err != nil {
 		return err
 	}

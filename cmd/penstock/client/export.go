@@ -23,7 +23,7 @@ func (e Export) Run(w Environment) error {
 		query.Set("secrets", "true")
 		comment = "It contains secrets."
 	}
-	body, err := e.Ask(w, "the export", http.MethodGet, "/admin/inventory?"+query.Encode(), nil)
+	body, err := e.Request(w, "the export", http.MethodGet, "/admin/inventory?"+query.Encode(), nil)
 	if err != nil {
 		return err
 	}

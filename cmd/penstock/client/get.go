@@ -76,7 +76,7 @@ func (g Get) Run(w Environment) error {
 	if g.Kind != "accounts" {
 		query.Set("limit", strconv.Itoa(g.Limit))
 	}
-	answer, err := g.Ask(w, label, http.MethodGet, kind.path+"?"+query.Encode(), nil)
+	answer, err := g.Request(w, label, http.MethodGet, kind.path+"?"+query.Encode(), nil)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (g Get) Run(w Environment) error {
 
 // showRecord requests a record and prints it.
 func (g Get) showRecord(w Environment, label, target string) error {
-	answer, err := g.Ask(w, label, http.MethodGet, target, nil)
+	answer, err := g.Request(w, label, http.MethodGet, target, nil)
 	if err != nil {
 		return err
 	}

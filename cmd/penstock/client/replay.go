@@ -101,7 +101,7 @@ func (f selectFlags) replay(w Environment, plural, singular string, fields map[s
 	if err != nil {
 		return err
 	}
-	answer, err := f.Ask(w, "the replay", http.MethodPost, "/admin/"+plural+"/replay", body)
+	answer, err := f.Request(w, "the replay", http.MethodPost, "/admin/"+plural+"/replay", body)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ type gatewaysAnswer struct {
 
 // Run prints the back ends and the gateways. It fails unless the gateway is ready.
 func (s Status) Run(w Environment) error {
-	body, err := s.Ask(w, "the status", http.MethodGet, "/readyz", nil, http.StatusServiceUnavailable)
+	body, err := s.Request(w, "the status", http.MethodGet, "/readyz", nil, http.StatusServiceUnavailable)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (s Status) Run(w Environment) error {
 		return fmt.Errorf("the status: %w", err)
 	}
 	// The list of gateways is in the database, which may be down.
-	body, listErr := s.Ask(w, "the gateways", http.MethodGet, "/admin/gateways", nil)
+	body, listErr := s.Request(w, "the gateways", http.MethodGet, "/admin/gateways", nil)
 	if errors.Is(listErr, errToken) {
 		return listErr
 	}

@@ -182,7 +182,7 @@ func (f *follower) filters() url.Values {
 
 // page requests a page of events.
 func (f *follower) page(query url.Values) ([]tailEvent, string, error) {
-	body, err := f.Ask(f.Environment, "events", http.MethodGet, "/admin/events?"+query.Encode(), nil)
+	body, err := f.Request(f.Environment, "events", http.MethodGet, "/admin/events?"+query.Encode(), nil)
 	if err != nil {
 		return nil, "", err
 	}

@@ -112,7 +112,7 @@ type userRemoveCommand struct {
 
 // Run removes the user.
 func (u userRemoveCommand) Run(w Environment) error {
-	if _, err := u.Ask(w, "user "+u.Name, http.MethodDelete, "/admin/users/"+url.PathEscape(u.Name), nil); err != nil {
+	if _, err := u.Request(w, "user "+u.Name, http.MethodDelete, "/admin/users/"+url.PathEscape(u.Name), nil); err != nil {
 		return err
 	}
 	if u.JSON {

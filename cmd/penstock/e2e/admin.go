@@ -51,7 +51,7 @@ func (g *Gateway) SignedIn(name string) Client {
 // SignIn signs a user in and returns a client with the session.
 func (g *Gateway) SignIn(name string) Client {
 	g.T.Helper()
-	resp := g.As("").Post("/admin/session", fmt.Sprintf(`{"name":%q,"password":%q}`, name, UserPassword))
+	resp := g.WithToken("").Post("/admin/session", fmt.Sprintf(`{"name":%q,"password":%q}`, name, UserPassword))
 	var session struct {
 		Data struct {
 			CSRF string `json:"csrf_token"`
@@ -62,7 +62,7 @@ func (g *Gateway) SignIn(name string) Client {
 	if resp.Status != 200 || cookie == "" || session.Data.CSRF == "" {
 		g.T.Fatalf("signing %s in: %d %s", name, resp.Status, resp.Body)
 	}
-	return g.As("").With("Cookie", cookie).With("X-CSRF-Token", session.Data.CSRF)
+	return g.WithToken("").With("Cookie", cookie).With("X-CSRF-Token", session.Data.CSRF)
 }
 
 // Explanation is the answer of POST /admin/relays/explain.

@@ -192,16 +192,16 @@ func (b *Browser) AwaitText(words ...string) {
 func (b *Browser) AwaitCondition(event, condition string) {
 	b.T.Helper()
 	relaytest.Eventually(b.T, event, func() (any, bool) {
-		if b.Holds(condition) {
+		if b.EvaluateCondition(condition) {
 			return nil, true
 		}
 		return b.Text(), false
 	})
 }
 
-// Holds evaluates a JavaScript condition in the page once, without waiting. AwaitCondition
+// EvaluateCondition evaluates a JavaScript condition in the page once, without waiting. AwaitCondition
 // waits until a condition holds.
-func (b *Browser) Holds(condition string) bool {
+func (b *Browser) EvaluateCondition(condition string) bool {
 	b.T.Helper()
 	answer, err := chromedp.Run(b.Ctx, chromedp.Evaluate[bool](condition))
 	relaytest.NoError(b.T, err)

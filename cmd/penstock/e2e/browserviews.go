@@ -49,7 +49,7 @@ func Axe(t *testing.T) string {
 // writes screenshots if -screenshots is set. name names the view in messages and files.
 func (b *Browser) Inspect(name, axe string) {
 	b.T.Helper()
-	if !b.Holds(`"axe" in window`) {
+	if !b.EvaluateCondition(`"axe" in window`) {
 		b.Do(chromedp.Evaluate[chromedp.Void](axe + "; undefined"))
 	}
 	for _, s := range shapes() {

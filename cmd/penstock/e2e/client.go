@@ -19,8 +19,8 @@ type Client struct {
 	header  http.Header
 }
 
-// As returns a client that sends a bearer token. With an empty token it sends no Authorization header.
-func (g *Gateway) As(token string) Client {
+// WithToken returns a client that sends a bearer token. With an empty token it sends no Authorization header.
+func (g *Gateway) WithToken(token string) Client {
 	c := Client{g, http.Header{}}
 	if token != "" {
 		c.header.Set("Authorization", "Bearer "+token)
@@ -29,10 +29,10 @@ func (g *Gateway) As(token string) Client {
 }
 
 // XAuth returns a client that sends a token in X-Auth-Token, the header of REST v2 and v3.
-func (g *Gateway) XAuth(token string) Client { return g.As("").With("X-Auth-Token", token) }
+func (g *Gateway) XAuth(token string) Client { return g.WithToken("").With("X-Auth-Token", token) }
 
 // Admin returns a client with the admin token.
-func (g *Gateway) Admin() Client { return g.As(AdminToken) }
+func (g *Gateway) Admin() Client { return g.WithToken(AdminToken) }
 
 // With returns a client that sends an additional header. An empty value removes the header.
 func (c Client) With(name, value string) Client {
@@ -110,8 +110,8 @@ func (c Client) Put(path, body string) Response {
 	return c.Do(http.MethodPut, path, body)
 }
 
-// Is checks the status, and the body with SameBody.
-func (r Response) Is(t testing.TB, status int, body string) {
+// Expect checks the status, and the body with SameBody.
+func (r Response) Expect(t testing.TB, status int, body string) {
 	t.Helper()
 	if r.Status != status || !SameBody(r.Body, body) {
 		t.Errorf("%s: %d %s\nwant %d %s", r.Request, r.Status, r.Body, status, body)
@@ -227,7 +227,7 @@ func (g *Gateway) AwaitProcessed() {
 		return
 	}
 	relaytest.Eventually(g.T, "all uplinks, messages and call records are processed", func() (any, bool) {
-		text := g.As("").Get("/metrics").Body
+		text := g.WithToken("").Get("/metrics").Body
 		var lag []string
 		for _, kind := range []string{"uplink", "sms", "cdr"} {
 			if metric := `penstock_entries_pending{kind="` + kind + `"} `; !strings.Contains(text, metric+"0\n") {
@@ -274,4 +274,4 @@ func (g *Gateway) AwaitDelivery(relay, state string) Delivery {
 func CustomerOf(g *Gateway) Client { return g.XAuth("acme-all-0123456") }
 
 // CarrierOf returns a client that sends the token of acme as a carrier or a network server does.
-func CarrierOf(g *Gateway) Client { return g.As("acme-all-0123456") }
+func CarrierOf(g *Gateway) Client { return g.WithToken("acme-all-0123456") }

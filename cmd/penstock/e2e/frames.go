@@ -24,7 +24,7 @@ type Reading struct {
 // PostWebhook posts to a webhook and expects status 200 with an empty body.
 func PostWebhook(t *testing.T, c Client, path, body string) {
 	t.Helper()
-	c.Post(path, body).Is(t, 200, "")
+	c.Post(path, body).Expect(t, 200, "")
 }
 
 // AwaitDevice waits for a device to be imported and returns its id.

@@ -17,7 +17,7 @@ type Asset struct{ Token, Private, Job, Claim string }
 // MintToken creates a token with a redirect URL and claims it once.
 func (g *Gateway) MintToken() (a Asset) {
 	g.T.Helper()
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	acme.Post("/ledgers/l1/tokens", `{"metadata":{"a":1},"redirect_url":"http://127.0.0.1:9/there","redirect_meta":{"x":1}}`).Decode(g.T, &a.Job)
 	var created struct {
 		Data struct {

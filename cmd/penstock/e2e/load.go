@@ -250,8 +250,8 @@ func (a *Arrivals) Add(item, id string, r *http.Request) {
 	arrival.IDs[id], arrival.WebhookIDs[r.Header.Get("Webhook-Id")] = true, true
 }
 
-// Missing returns the expected items without a request, sorted.
-func (a *Arrivals) Missing(expected iter.Seq[string]) (texts []string) {
+// MissingItems returns the expected items without a request, sorted.
+func (a *Arrivals) MissingItems(expected iter.Seq[string]) (texts []string) {
 	a.Mu.Lock()
 	defer a.Mu.Unlock()
 	for item := range expected {
@@ -289,7 +289,7 @@ func (l *Load) Check(t *testing.T, arrivals *Arrivals) {
 	processingTime := time.Since(endedAt)
 	l.Frames.Check(t, CarrierOf(l.G))
 	relaytest.Eventually(t, "every acknowledged message is delivered", func() (any, bool) {
-		lost := arrivals.Missing(maps.Keys(l.Texts))
+		lost := arrivals.MissingItems(maps.Keys(l.Texts))
 		return fmt.Sprintf("%d of %d are missing: %.30q", len(lost), len(l.Texts), lost), len(lost) == 0
 	})
 	t.Logf("every entry is processed %s after the end of the load, delivered after %s",

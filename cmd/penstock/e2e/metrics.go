@@ -13,11 +13,11 @@ import (
 func (g *Gateway) AwaitMetric(name string, value float64) {
 	g.T.Helper()
 	relaytest.Eventually(g.T, name, func() (any, bool) {
-		got := Metrics(g.T, g.As("").Get("/metrics").Body)[name]
+		got := Metrics(g.T, g.WithToken("").Get("/metrics").Body)[name]
 		return got, got >= value
 	})
 	relaytest.Eventually(g.T, "outcomes are saved", func() (any, bool) {
-		unsaved := Metrics(g.T, g.As("").Get("/metrics").Body)["penstock_deliveries_unsaved"]
+		unsaved := Metrics(g.T, g.WithToken("").Get("/metrics").Body)["penstock_deliveries_unsaved"]
 		return unsaved, unsaved == 0
 	})
 }

@@ -26,27 +26,27 @@ const (
 // no difference.
 func (c *Checker) Examples() Examples { return c.examples }
 
-func (c *Checker) remember(operation, status string, x Exchange) {
+func (c *Checker) addExample(operation, status string, x Exchange) {
 	e := c.examples[operation]
 	if e == nil {
 		e = &Example{Requests: map[string]any{}, Answers: map[string]map[string]any{}}
 		c.examples[operation] = e
 	}
 	if x.Status < 300 {
-		keep(e.Requests, x.Request, x.RequestBody)
+		addBody(e.Requests, x.Request, x.RequestBody)
 	}
 	if e.Answers[status] == nil {
 		e.Answers[status] = map[string]any{}
 	}
-	keep(e.Answers[status], x.Answer, x.AnswerBody)
+	addBody(e.Answers[status], x.Answer, x.AnswerBody)
 	if len(e.Answers[status]) == 0 {
 		delete(e.Answers, status)
 	}
 }
 
-// keep adds a body as an example. It ignores a body that is empty or too long, that is not text, or
+// addBody adds a body as an example. It ignores a body that is empty or too long, that is not text, or
 // whose media type has an example already.
-func keep(stored map[string]any, h http.Header, body []byte) {
+func addBody(stored map[string]any, h http.Header, body []byte) {
 	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	if err != nil || len(body) == 0 || len(body) > maxExampleBytes || stored[kind] != nil {
 		return

@@ -39,12 +39,12 @@ type Checker struct {
 	seen map[string]bool // "operationId status"
 
 	examples Examples
-	present  map[*openapi3.Schema]*presence
+	presence map[*openapi3.Schema]*presence
 }
 
 // New returns a Checker of a document.
 func New(doc *openapi3.T) *Checker {
-	return &Checker{doc: doc, seen: make(map[string]bool), examples: Examples{}, present: make(map[*openapi3.Schema]*presence)}
+	return &Checker{doc: doc, seen: make(map[string]bool), examples: Examples{}, presence: make(map[*openapi3.Schema]*presence)}
 }
 
 // Open returns a Checker of a contract. It ends the test if the contract cannot be read.
@@ -53,16 +53,16 @@ func Open(t testing.TB, contract []byte) *Checker {
 	return New(relaytest.Must(openapi.Load(contract))(t))
 }
 
-// Ask sends a request and returns the status and the body of the answer. It reports every
+// Send sends a request and returns the status and the body of the answer. It reports every
 // difference between the exchange and the document with t.Error.
-func (c *Checker) Ask(t testing.TB, app *fiber.App, r *http.Request) (status int, body string) {
+func (c *Checker) Send(t testing.TB, app *fiber.App, r *http.Request) (status int, body string) {
 	t.Helper()
 	sent, err := io.ReadAll(r.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(sent))
-	status, body, header := answertest.Ask(t, app, r)
+	status, body, header := answertest.Send(t, app, r)
 	for _, difference := range c.Check(Exchange{
 		Method: r.Method, Target: r.RequestURI, Request: r.Header, RequestBody: sent, Status: status, Answer: header, AnswerBody: []byte(body),
 	}) {
@@ -79,7 +79,7 @@ func (c *Checker) Check(x Exchange) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	op := c.find(x.Method, u.Path)
+	op := c.operation(x.Method, u.Path)
 	path := x.Method + " " + x.Target + ": " + strconv.Itoa(x.Status)
 	if op == nil {
 		return []string{path + ": no such operation"}
@@ -89,19 +89,19 @@ func (c *Checker) Check(x Exchange) []string {
 		return []string{fmt.Sprintf("%s: the status is not documented; the body: %s", path, x.AnswerBody)}
 	}
 	c.seen[op.OperationID+" "+strconv.Itoa(x.Status)] = true
-	faults := headers(ref.Value, x.Answer)
-	faults = append(faults, content("the answer", ref.Value.Content, x.Answer, x.AnswerBody, openapi3.VisitAsResponse())...)
+	faults := checkHeaders(ref.Value, x.Answer)
+	faults = append(faults, checkBody("the answer", ref.Value.Content, x.Answer, x.AnswerBody, openapi3.VisitAsResponse())...)
 	if x.Status < 300 {
-		faults = append(faults, query(op, u.Query())...)
+		faults = append(faults, checkQuery(op, u.Query())...)
 		if op.RequestBody != nil && len(x.RequestBody) > 0 {
-			faults = append(faults, content("the request", op.RequestBody.Value.Content, x.Request, x.RequestBody, openapi3.VisitAsRequest())...)
+			faults = append(faults, checkBody("the request", op.RequestBody.Value.Content, x.Request, x.RequestBody, openapi3.VisitAsRequest())...)
 		} else if len(x.RequestBody) > 0 {
 			faults = append(faults, "the request has a body that is not documented")
 		}
 	}
 	if len(faults) == 0 {
-		c.remember(op.OperationID, strconv.Itoa(x.Status), x)
-		c.noteAnswer(op.OperationID+" "+strconv.Itoa(x.Status), ref.Value.Content["application/json"], x.AnswerBody)
+		c.addExample(op.OperationID, strconv.Itoa(x.Status), x)
+		c.countAnswer(op.OperationID+" "+strconv.Itoa(x.Status), ref.Value.Content["application/json"], x.AnswerBody)
 	}
 	for i := range faults {
 		faults[i] = path + ": " + faults[i]
@@ -109,8 +109,8 @@ func (c *Checker) Check(x Exchange) []string {
 	return faults
 }
 
-// Unseen returns the documented answers that occurred in no exchange, as "operationId status".
-func (c *Checker) Unseen() []string {
+// Uncovered returns the documented answers that occurred in no exchange, as "operationId status".
+func (c *Checker) Uncovered() []string {
 	var faults []string
 	for _, item := range c.doc.Paths.Map() {
 		for _, op := range item.Operations() {
@@ -125,9 +125,9 @@ func (c *Checker) Unseen() []string {
 	return faults
 }
 
-// find returns the operation whose template matches a path; if several match, the template with the
+// operation returns the operation whose template matches a path; if several match, the template with the
 // most literal segments. It returns nil if none matches.
-func (c *Checker) find(method, path string) *openapi3.Operation {
+func (c *Checker) operation(method, path string) *openapi3.Operation {
 	var found *openapi3.Operation
 	best := -1
 	for template, item := range c.doc.Paths.Map() {
@@ -165,7 +165,7 @@ func commonHeaders() []string {
 	return []string{"Cache-Control", "Content-Length", "Content-Type", "Date", "Strict-Transport-Security", "X-Content-Type-Options", "X-Request-Id"}
 }
 
-func headers(r *openapi3.Response, got http.Header) []string {
+func checkHeaders(r *openapi3.Response, got http.Header) []string {
 	var faults []string
 	for name := range got {
 		if _, documented := r.Headers[name]; !documented && !slices.Contains(commonHeaders(), name) {
@@ -180,14 +180,14 @@ func headers(r *openapi3.Response, got http.Header) []string {
 			}
 			continue
 		}
-		faults = append(faults, value("the header "+name, ref.Value.Schema, text)...)
+		faults = append(faults, checkText("the header "+name, ref.Value.Schema, text)...)
 	}
 	slices.Sort(faults)
 	return faults
 }
 
-// query compares the query parameters of a request with the documented parameters.
-func query(op *openapi3.Operation, got url.Values) []string {
+// checkQuery compares the query parameters of a request with the documented parameters.
+func checkQuery(op *openapi3.Operation, got url.Values) []string {
 	var faults []string
 	for name, values := range got {
 		p := op.Parameters.GetByInAndName(openapi3.ParameterInQuery, name)
@@ -195,7 +195,7 @@ func query(op *openapi3.Operation, got url.Values) []string {
 			faults = append(faults, "the parameter "+name+" is not documented")
 			continue
 		}
-		faults = append(faults, value("the parameter "+name, p.Schema, values[0])...)
+		faults = append(faults, checkText("the parameter "+name, p.Schema, values[0])...)
 	}
 	for _, ref := range op.Parameters {
 		if p := ref.Value; p.In == openapi3.ParameterInQuery && p.Required && !got.Has(p.Name) {
@@ -206,20 +206,20 @@ func query(op *openapi3.Operation, got url.Values) []string {
 	return faults
 }
 
-// value compares a string with a schema. It parses the string if the schema requires a number or a
+// checkText compares a string with a schema. It parses the string if the schema requires a number or a
 // boolean.
-func value(label string, ref *openapi3.SchemaRef, text string) []string {
+func checkText(label string, ref *openapi3.SchemaRef, text string) []string {
 	var v any = text
 	if t := ref.Value.Type; t.Is("integer") || t.Is("number") || t.Is("boolean") {
 		if err := json.Unmarshal([]byte(text), &v); err != nil {
 			return []string{label + ": " + err.Error()}
 		}
 	}
-	return visit(label, ref, v)
+	return checkValue(label, ref, v)
 }
 
-// content compares a body with the documented schema of its media type.
-func content(label string, documented openapi3.Content, h http.Header, body []byte, as openapi3.SchemaValidationOption) []string {
+// checkBody compares a body with the documented schema of its media type.
+func checkBody(label string, documented openapi3.Content, h http.Header, body []byte, as openapi3.SchemaValidationOption) []string {
 	if len(documented) == 0 {
 		if len(body) > 0 {
 			return []string{fmt.Sprintf("%s should have no body and has %q", label, body)}
@@ -237,7 +237,7 @@ func content(label string, documented openapi3.Content, h http.Header, body []by
 	var v any = string(body)
 	switch {
 	case kind == "application/x-www-form-urlencoded":
-		return form(label, media.Schema, string(body))
+		return checkForm(label, media.Schema, string(body))
 	case kind == "application/json":
 		if err := json.Unmarshal(body, &v); err != nil {
 			return []string{fmt.Sprintf("%s is not valid JSON: %q", label, body)}
@@ -245,11 +245,11 @@ func content(label string, documented openapi3.Content, h http.Header, body []by
 	case kind != "" && !strings.HasPrefix(kind, "text/"):
 		return nil // the handler's own tests check other types, such as YAML
 	}
-	return visit(label, media.Schema, v, as)
+	return checkValue(label, media.Schema, v, as)
 }
 
-// form compares the fields of a form with the properties of a schema.
-func form(label string, ref *openapi3.SchemaRef, body string) []string {
+// checkForm compares the fields of a form with the properties of a schema.
+func checkForm(label string, ref *openapi3.SchemaRef, body string) []string {
 	fields, err := url.ParseQuery(body)
 	if err != nil {
 		return []string{label + ": " + err.Error()}
@@ -257,7 +257,7 @@ func form(label string, ref *openapi3.SchemaRef, body string) []string {
 	var faults []string
 	for name, values := range fields {
 		if property := ref.Value.Properties[name]; property != nil {
-			faults = append(faults, value(label+"'s "+name, property, values[0])...)
+			faults = append(faults, checkText(label+"'s "+name, property, values[0])...)
 		} else {
 			faults = append(faults, label+"'s "+name+" is not documented")
 		}
@@ -266,8 +266,8 @@ func form(label string, ref *openapi3.SchemaRef, body string) []string {
 	return faults
 }
 
-// visit compares a value with a schema.
-func visit(label string, ref *openapi3.SchemaRef, v any, options ...openapi3.SchemaValidationOption) []string {
+// checkValue compares a value with a schema.
+func checkValue(label string, ref *openapi3.SchemaRef, v any, options ...openapi3.SchemaValidationOption) []string {
 	options = append(options, openapi3.MultiErrors(), openapi3.EnableFormatValidation())
 	if err := ref.Value.VisitJSON(v, options...); err != nil {
 		text, _ := json.Marshal(v)

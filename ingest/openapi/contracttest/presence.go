@@ -14,47 +14,47 @@ type presence struct {
 	fields  map[string]int
 }
 
-// noteAnswer counts the objects in the body of an answer.
-func (c *Checker) noteAnswer(path string, media *openapi3.MediaType, body []byte) {
+// countAnswer counts the objects in the body of an answer.
+func (c *Checker) countAnswer(path string, media *openapi3.MediaType, body []byte) {
 	var v any
 	if media != nil && json.Unmarshal(body, &v) == nil {
-		c.note(path, media.Schema, v)
+		c.countObjects(path, media.Schema, v)
 	}
 }
 
-// note counts the objects in a value of an answer, by their schemas.
-func (c *Checker) note(path string, ref *openapi3.SchemaRef, v any) {
+// countObjects counts the objects in a value of an answer, by their schemas.
+func (c *Checker) countObjects(path string, ref *openapi3.SchemaRef, v any) {
 	s := ref.Value
 	for _, part := range slices.Concat(s.OneOf, s.AnyOf, s.AllOf) {
 		if part.Value.VisitJSON(v) == nil {
-			c.note(path, part, v)
+			c.countObjects(path, part, v)
 		}
 	}
 	switch v := v.(type) {
 	case []any:
 		for _, entry := range v {
 			if s.Items != nil {
-				c.note(path+"[]", s.Items, entry)
+				c.countObjects(path+"[]", s.Items, entry)
 			}
 		}
 	case map[string]any:
-		c.object(path, s, v)
+		c.countObject(path, s, v)
 	}
 }
 
-func (c *Checker) object(path string, s *openapi3.Schema, v map[string]any) {
-	seen := c.present[s]
+func (c *Checker) countObject(path string, s *openapi3.Schema, v map[string]any) {
+	seen := c.presence[s]
 	if seen == nil {
 		seen = &presence{path: path, fields: make(map[string]int)}
-		c.present[s] = seen
+		c.presence[s] = seen
 	}
 	seen.objects++
 	for name, field := range v {
 		if property := s.Properties[name]; property != nil {
 			seen.fields[name]++
-			c.note(path+"."+name, property, field)
+			c.countObjects(path+"."+name, property, field)
 		} else if additional := s.AdditionalProperties.Schema; additional != nil {
-			c.note(path+".*", additional, field)
+			c.countObjects(path+".*", additional, field)
 		}
 	}
 }
@@ -64,8 +64,8 @@ func (c *Checker) object(path string, s *openapi3.Schema, v map[string]any) {
 // because these require only the fields that callers must send.
 func (c *Checker) Unrequired() []string {
 	var faults []string
-	sent := c.sent()
-	for s, seen := range c.present {
+	sent := c.requestSchemas()
+	for s, seen := range c.presence {
 		for name, n := range seen.fields {
 			if n == seen.objects && !sent[s] && !slices.Contains(s.Required, name) {
 				faults = append(faults, seen.path+"."+name)
@@ -76,8 +76,8 @@ func (c *Checker) Unrequired() []string {
 	return faults
 }
 
-// sent returns the schemas that occur in request bodies.
-func (c *Checker) sent() map[*openapi3.Schema]bool {
+// requestSchemas returns the schemas that occur in request bodies.
+func (c *Checker) requestSchemas() map[*openapi3.Schema]bool {
 	reached := make(map[*openapi3.Schema]bool)
 	for _, item := range c.doc.Paths.Map() {
 		for _, op := range item.Operations() {
@@ -85,26 +85,26 @@ func (c *Checker) sent() map[*openapi3.Schema]bool {
 				continue
 			}
 			for _, media := range op.RequestBody.Value.Content {
-				reach(media.Schema, reached)
+				addSchemas(media.Schema, reached)
 			}
 		}
 	}
 	return reached
 }
 
-// reach adds a schema and the schemas within it to reached.
-func reach(ref *openapi3.SchemaRef, reached map[*openapi3.Schema]bool) {
+// addSchemas adds a schema and the schemas within it to reached.
+func addSchemas(ref *openapi3.SchemaRef, reached map[*openapi3.Schema]bool) {
 	if ref == nil || reached[ref.Value] {
 		return
 	}
 	s := ref.Value
 	reached[s] = true
 	for _, part := range slices.Concat(s.OneOf, s.AnyOf, s.AllOf) {
-		reach(part, reached)
+		addSchemas(part, reached)
 	}
 	for _, part := range s.Properties {
-		reach(part, reached)
+		addSchemas(part, reached)
 	}
-	reach(s.Items, reached)
-	reach(s.AdditionalProperties.Schema, reached)
+	addSchemas(s.Items, reached)
+	addSchemas(s.AdditionalProperties.Schema, reached)
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/penstock/penstock/ingest/openapi"
 )
 
-// Surface fails the test for every difference between the routes that mount adds and the
+// CheckSurface fails the test for every difference between the routes that mount adds and the
 // operations of a contract, and for every place that Strict returns. The tests of cmd/penstock,
 // where the whole gateway runs, compare requests and answers with the contract.
-func Surface(t testing.TB, contract []byte, mount func(*fiber.App, *httpd.Auth)) {
+func CheckSurface(t testing.TB, contract []byte, mount func(*fiber.App, *httpd.Auth)) {
 	t.Helper()
 	doc, err := openapi.Load(contract)
 	if err != nil {
@@ -25,7 +25,7 @@ func Surface(t testing.TB, contract []byte, mount func(*fiber.App, *httpd.Auth))
 	}
 	app := fiber.New()
 	mount(app, httpd.NewAuth(httpd.AuthDeps{Now: time.Now}))
-	for _, difference := range Routes(app, doc) {
+	for _, difference := range DiffRoutes(app, doc) {
 		t.Error(difference)
 	}
 	for _, loose := range Strict(doc) {
@@ -33,10 +33,10 @@ func Surface(t testing.TB, contract []byte, mount func(*fiber.App, *httpd.Auth))
 	}
 }
 
-// Routes returns the differences between the routes of an app and the operations of a document. It
+// DiffRoutes returns the differences between the routes of an app and the operations of a document. It
 // ignores middleware, HEAD, which fiber adds to every GET, and the routes for other gateways below
 // /internal/.
-func Routes(app *fiber.App, doc *openapi3.T) []string {
+func DiffRoutes(app *fiber.App, doc *openapi3.T) []string {
 	mounted := make(map[string]bool)
 	for _, r := range app.GetRoutes(true) {
 		if r.Method != http.MethodHead && !strings.HasPrefix(r.Path, "/internal/") {

@@ -14,24 +14,24 @@ func Strict(doc *openapi3.T) []string {
 	var faults []string
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
-			s := strictness{path: method + " " + path, seen: make(map[*openapi3.Schema]bool)}
+			s := strictChecker{path: method + " " + path, seen: make(map[*openapi3.Schema]bool)}
 			s.operation(doc, op)
-			faults = append(faults, s.found...)
+			faults = append(faults, s.faults...)
 		}
 	}
 	slices.Sort(faults)
 	return faults
 }
 
-type strictness struct {
-	path  string
-	found []string
-	seen  map[*openapi3.Schema]bool
+type strictChecker struct {
+	path   string
+	faults []string
+	seen   map[*openapi3.Schema]bool
 }
 
-func (s *strictness) add(label string) { s.found = append(s.found, s.path+": "+label) }
+func (s *strictChecker) add(label string) { s.faults = append(s.faults, s.path+": "+label) }
 
-func (s *strictness) operation(doc *openapi3.T, op *openapi3.Operation) {
+func (s *strictChecker) operation(doc *openapi3.T, op *openapi3.Operation) {
 	if op.OperationID == "" || op.Summary == "" || len(op.Tags) == 0 {
 		s.add("needs an operationId, a summary and a tag")
 	}
@@ -49,7 +49,7 @@ func (s *strictness) operation(doc *openapi3.T, op *openapi3.Operation) {
 }
 
 // schema checks a schema of an answer and the schemas within it.
-func (s *strictness) schema(place string, ref *openapi3.SchemaRef) {
+func (s *strictChecker) schema(place string, ref *openapi3.SchemaRef) {
 	if ref == nil || ref.Value == nil {
 		s.add(place + " has no schema")
 		return

@@ -21,8 +21,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// At returns a fixed time plus s seconds.
-func At(s float64) time.Time {
+// TimeAt returns a fixed time plus s seconds.
+func TimeAt(s float64) time.Time {
 	return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(s * float64(time.Second)))
 }
 
@@ -53,8 +53,8 @@ func BenchEach[S any](b *testing.B, store func(*db.DB) S, bench func(*testing.B,
 	})
 }
 
-// Two returns the stores of two gateways on one new database.
-func Two[S any](t testing.TB, store func(*db.DB) S) [2]S {
+// TwoGateways returns the stores of two gateways on one new database.
+func TwoGateways[S any](t testing.TB, store func(*db.DB) S) [2]S {
 	t.Helper()
 	o := db.Options{URL: Shared(t).NewDatabase(t)}
 	return [2]S{store(Open(t, o)), store(Open(t, o))}
@@ -68,8 +68,8 @@ func WantKind(t testing.TB, err error, kind relay.Kind) {
 	}
 }
 
-// Together calls do concurrently with each number from 0 to n-1 and waits for all calls.
-func Together(n int, do func(i int)) {
+// RunConcurrently calls do concurrently with each number from 0 to n-1 and waits for all calls.
+func RunConcurrently(n int, do func(i int)) {
 	var running sync.WaitGroup
 	for i := range n {
 		running.Go(func() { do(i) })

@@ -46,7 +46,7 @@ func creditModel() machine[modelBalance] {
 		begin: func(ctx context.Context, r *recordstest.Records, acct relay.AccountID) (modelBalance, error) {
 			b := modelBalance{changes: map[string]string{}}
 			b.change(string(credit.Opened), 3)
-			return b, r.Credit.Open(ctx, acct, 3, dbtest.At(0))
+			return b, r.Credit.Open(ctx, acct, 3, dbtest.TimeAt(0))
 		},
 		clone: func(b modelBalance) modelBalance {
 			b.changes, b.lines = maps.Clone(b.changes), append([]string(nil), b.lines...)
@@ -74,7 +74,7 @@ func creditModel() machine[modelBalance] {
 // drawCreditOp draws a charge or a refund. Some have the id of an earlier change, like a repeated
 // request.
 func drawCreditOp(t *rapid.T, _ modelBalance, acct relay.AccountID, now float64) op[modelBalance] {
-	changedAt := dbtest.At(now)
+	changedAt := dbtest.TimeAt(now)
 	credits := rapid.Int64Range(-4, 4).Draw(t, "credits")
 	if rapid.IntRange(0, 9).Draw(t, "kind") == 0 {
 		return newOp[modelBalance](

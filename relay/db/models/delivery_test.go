@@ -71,9 +71,9 @@ func drawDeliveryOp(t *rapid.T, s modelDeliveries, acct relay.AccountID, now flo
 			},
 			func(ctx context.Context, r *recordstest.Records) (string, error) {
 				created, err := r.Deliveries.Create(ctx, []outbox.Delivery{{
-					ID: ref.ID, Account: acct, Kind: outbox.KindRelay, MessageID: "m", CreatedAt: dbtest.At(now),
+					ID: ref.ID, Account: acct, Kind: outbox.KindRelay, MessageID: "m", CreatedAt: dbtest.TimeAt(now),
 					Request: &outbox.Request{Method: "GET", URL: "https://example.com/"},
-				}}, dbtest.At(now+10))
+				}}, dbtest.TimeAt(now+10))
 				return map[bool]string{true: "new", false: "exists"}[len(created) > 0], err
 			},
 		)
@@ -101,7 +101,7 @@ func leaseDelivery(n int, ref outbox.Ref, now float64) op[modelDeliveries] {
 			return fmt.Sprint(taken)
 		},
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
-			leased, err := r.Deliveries.LeaseDue(ctx, []outbox.Ref{ref}, dbtest.At(now), dbtest.At(now+10))
+			leased, err := r.Deliveries.LeaseDue(ctx, []outbox.Ref{ref}, dbtest.TimeAt(now), dbtest.TimeAt(now+10))
 			return fmt.Sprint(len(leased) == 1), err
 		},
 	)
@@ -125,11 +125,11 @@ func moveDeliveryLease(t *rapid.T, s modelDeliveries, n int, ref outbox.Ref, now
 			return fmt.Sprint(renew && moved)
 		},
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
-			ls := []outbox.Lease{{Ref: ref, End: dbtest.At(end)}}
+			ls := []outbox.Lease{{Ref: ref, End: dbtest.TimeAt(end)}}
 			if !renew {
-				return "false", r.Deliveries.Release(ctx, ls, dbtest.At(newEnd))
+				return "false", r.Deliveries.Release(ctx, ls, dbtest.TimeAt(newEnd))
 			}
-			moved, err := r.Deliveries.Renew(ctx, ls, dbtest.At(newEnd))
+			moved, err := r.Deliveries.Renew(ctx, ls, dbtest.TimeAt(newEnd))
 			return fmt.Sprint(len(moved) == 1), err
 		},
 	)
@@ -142,7 +142,7 @@ func finishDelivery(t *rapid.T, s modelDeliveries, n int, ref outbox.Ref, now fl
 		attemptedAt = rapid.SampledFrom(recorded).Draw(t, "attempt")
 	}
 	o := outbox.Outcome{
-		ID: ref.ID, Account: ref.Account, Attempt: outbox.Attempt{At: dbtest.At(0).Add(time.Duration(attemptedAt) * time.Millisecond), Duration: time.Second, Status: 200},
+		ID: ref.ID, Account: ref.Account, Attempt: outbox.Attempt{At: dbtest.TimeAt(0).Add(time.Duration(attemptedAt) * time.Millisecond), Duration: time.Second, Status: 200},
 		State: rapid.SampledFrom([]outbox.State{outbox.Delivered, outbox.Retrying, outbox.Dead}).Draw(t, "outcome"),
 	}
 	due := -1.0
@@ -151,7 +151,7 @@ func finishDelivery(t *rapid.T, s modelDeliveries, n int, ref outbox.Ref, now fl
 	}
 	if o.State == outbox.Retrying {
 		due = now + 5
-		o.NextAttemptAt = dbtest.At(due)
+		o.NextAttemptAt = dbtest.TimeAt(due)
 	}
 	return newOp[modelDeliveries](
 		fmt.Sprintf("finish %s, attempt of %d: %s", ref.ID, attemptedAt, o.State),
@@ -186,7 +186,7 @@ func replayDelivery(n int, ref outbox.Ref, now float64, delivered bool) op[model
 			return fmt.Sprint(changed)
 		},
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
-			changed, err := r.Deliveries.Replay(ctx, []outbox.Ref{ref}, dbtest.At(now), delivered)
+			changed, err := r.Deliveries.Replay(ctx, []outbox.Ref{ref}, dbtest.TimeAt(now), delivered)
 			return fmt.Sprint(len(changed) == 1), err
 		},
 	)
@@ -203,10 +203,10 @@ func readDeliveries(ctx context.Context, r *recordstest.Records, _ modelDeliveri
 		if err == nil {
 			p.State, p.Tries = d.State, d.Tries
 			if !d.NextAttemptAt.IsZero() {
-				p.Due = d.NextAttemptAt.Sub(dbtest.At(0)).Seconds()
+				p.Due = d.NextAttemptAt.Sub(dbtest.TimeAt(0)).Seconds()
 			}
 			for _, a := range d.Attempts {
-				p.Attempts = append(p.Attempts, a.At.Sub(dbtest.At(0)).Milliseconds())
+				p.Attempts = append(p.Attempts, a.At.Sub(dbtest.TimeAt(0)).Milliseconds())
 			}
 		}
 		words = append(words, p.String())

@@ -47,7 +47,7 @@ func jobModel() machine[modelJobs] {
 
 func drawJobOp(t *rapid.T, s modelJobs, acct relay.AccountID, now float64) op[modelJobs] {
 	n := rapid.IntRange(0, 1).Draw(t, "job")
-	id, opTime := fmt.Sprint("job-", n), dbtest.At(now)
+	id, opTime := fmt.Sprint("job-", n), dbtest.TimeAt(now)
 	switch rapid.SampledFrom([]string{"create", "lease", "lease", "finish", "finish"}).Draw(t, "kind") {
 	case "create":
 		return newOp[modelJobs](
@@ -77,7 +77,7 @@ func drawJobOp(t *rapid.T, s modelJobs, acct relay.AccountID, now float64) op[mo
 				return fmt.Sprintf("%v %s", taken, e.State)
 			},
 			func(ctx context.Context, r *recordstest.Records) (string, error) {
-				j, taken, err := r.Jobs.Lease(ctx, job.Ref{Account: acct, ID: id}, opTime, dbtest.At(now+10))
+				j, taken, err := r.Jobs.Lease(ctx, job.Ref{Account: acct, ID: id}, opTime, dbtest.TimeAt(now+10))
 				return kindOf(fmt.Sprintf("%v %s", taken, j.State), err)
 			},
 		)
@@ -98,7 +98,7 @@ func drawFinishOp(t *rapid.T, s modelJobs, n int, acct relay.AccountID, now floa
 		o.Error = "refused"
 	default:
 		retryAt = now + 3
-		o.RetryAt, o.Waits, o.Error = dbtest.At(retryAt), outcome == "waits", "not yet"
+		o.RetryAt, o.Waits, o.Error = dbtest.TimeAt(retryAt), outcome == "waits", "not yet"
 	}
 	id := fmt.Sprint("job-", n)
 	return newOp[modelJobs](
@@ -118,7 +118,7 @@ func drawFinishOp(t *rapid.T, s modelJobs, n int, acct relay.AccountID, now floa
 			return ""
 		},
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
-			return "", r.Jobs.Finish(ctx, job.Job{ID: id, Account: acct, Tries: tries}, o, dbtest.At(now))
+			return "", r.Jobs.Finish(ctx, job.Job{ID: id, Account: acct, Tries: tries}, o, dbtest.TimeAt(now))
 		},
 	)
 }
@@ -134,7 +134,7 @@ func readJobs(ctx context.Context, r *recordstest.Records, _ modelJobs, acct rel
 		if err == nil {
 			e.State, e.Tries, e.Result, e.Error = j.State, j.Tries, string(j.Result), j.Error
 			if !j.Due.IsZero() {
-				e.Due = j.Due.Sub(dbtest.At(0)).Seconds()
+				e.Due = j.Due.Sub(dbtest.TimeAt(0)).Seconds()
 			}
 		}
 		words = append(words, e.String())

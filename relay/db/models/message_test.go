@@ -104,7 +104,7 @@ func messageModel() machine[modelMessages] {
 				m.ID = id
 				s.All[n] = m
 			}
-			return s, r.Credit.Open(ctx, acct, modelCredit, dbtest.At(0))
+			return s, r.Credit.Open(ctx, acct, modelCredit, dbtest.TimeAt(0))
 		},
 		clone: func(s modelMessages) modelMessages {
 			for n := range s.All {
@@ -140,13 +140,13 @@ func drawMessageOp(t *rapid.T, s modelMessages, acct relay.AccountID, now float6
 
 // saveMessage saves an order of one message. A message that was saved before stays unchanged.
 func saveMessage(m modelMessage, n int, acct relay.AccountID, now float64, leased bool) op[modelMessages] {
-	b := message.OrderRecords{Account: acct, Now: dbtest.At(now), Messages: []message.Message{{
-		ID: m.ID, Account: acct, Originator: "Shop", Destination: "447700900123", Coding: message.GSM, ReceivedAt: dbtest.At(now), ScheduledFor: dbtest.At(now),
+	b := message.OrderRecords{Account: acct, Now: dbtest.TimeAt(now), Messages: []message.Message{{
+		ID: m.ID, Account: acct, Originator: "Shop", Destination: "447700900123", Coding: message.GSM, ReceivedAt: dbtest.TimeAt(now), ScheduledFor: dbtest.TimeAt(now),
 	}}}
 	due := now
 	if leased {
 		due = now + 10
-		b.Lease = dbtest.At(due)
+		b.Lease = dbtest.TimeAt(due)
 	}
 	for range m.Parts {
 		b.Messages[0].Parts = append(b.Messages[0].Parts, message.Part{Data: []byte("text"), Text: "text"})
@@ -187,7 +187,7 @@ func deletePart(id message.ID, n, part int, acct relay.AccountID, now float64) o
 			return "deleted"
 		},
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
-			return kindOf("deleted", r.Messages.Delete(ctx, acct, id+message.ID(part), dbtest.At(now)))
+			return kindOf("deleted", r.Messages.Delete(ctx, acct, id+message.ID(part), dbtest.TimeAt(now)))
 		},
 	)
 }
@@ -195,7 +195,7 @@ func deletePart(id message.ID, n, part int, acct relay.AccountID, now float64) o
 // beginMessage sets parts to Sending; with AlsoSending, also parts that are Sending already.
 func beginMessage(t *rapid.T, m modelMessage, n int, acct relay.AccountID, now float64) op[modelMessages] {
 	beginning := message.SendingParts{
-		Ref: message.Ref{Account: acct, ID: m.ID}, Carrier: "one", Now: dbtest.At(now), LeaseEnd: dbtest.At(now + 10), AlsoSending: rapid.Bool().Draw(t, "also sending"),
+		Ref: message.Ref{Account: acct, ID: m.ID}, Carrier: "one", Now: dbtest.TimeAt(now), LeaseEnd: dbtest.TimeAt(now + 10), AlsoSending: rapid.Bool().Draw(t, "also sending"),
 	}
 	for part := range m.Parts {
 		if rapid.IntRange(0, 3).Draw(t, "with part") > 0 {
@@ -232,7 +232,7 @@ func beginMessage(t *rapid.T, m modelMessage, n int, acct relay.AccountID, now f
 // settlePart records a carrier's answer.
 func settlePart(t *rapid.T, id message.ID, n, part int, acct relay.AccountID, now float64) op[modelMessages] {
 	o := message.Outcome{
-		PartRef: message.PartRef{Ref: message.Ref{Account: acct, ID: id}, Part: part}, Carrier: "one", At: dbtest.At(now),
+		PartRef: message.PartRef{Ref: message.Ref{Account: acct, ID: id}, Part: part}, Carrier: "one", At: dbtest.TimeAt(now),
 		State: rapid.SampledFrom([]message.State{message.Accepted, message.Accepted, message.Rejected, message.Unknown, message.Pending}).Draw(t, "outcome"),
 	}
 	retryAt := now + 4
@@ -242,7 +242,7 @@ func settlePart(t *rapid.T, id message.ID, n, part int, acct relay.AccountID, no
 	case message.Rejected:
 		o.Reason, o.Refund = "refused", true
 	case message.Pending:
-		o.RetryAt = dbtest.At(retryAt)
+		o.RetryAt = dbtest.TimeAt(retryAt)
 	}
 	return newOp[modelMessages](
 		fmt.Sprintf("settle part %d of %d: %s", part, id, o.State),
@@ -272,8 +272,8 @@ func receivePart(t *rapid.T, id message.ID, n, part int, acct relay.AccountID, n
 		},
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			_, err := r.Messages.Receive(ctx, []message.Receipt{{
-				Carrier: "one", State: state, At: dbtest.At(now), Matched: true, Part: message.PartRef{Ref: message.Ref{Account: acct, ID: id}, Part: part},
-			}}, dbtest.At(now))
+				Carrier: "one", State: state, At: dbtest.TimeAt(now), Matched: true, Part: message.PartRef{Ref: message.Ref{Account: acct, ID: id}, Part: part},
+			}}, dbtest.TimeAt(now))
 			return "", err
 		},
 	)
@@ -295,7 +295,7 @@ func leaseMessages(acct relay.AccountID, now float64) op[modelMessages] {
 		}
 	}
 	o := op[modelMessages]{name: "claim", apply: claim(0), run: func(ctx context.Context, r *recordstest.Records) (string, error) {
-		ms, err := r.Messages.LeaseDue(ctx, dbtest.At(now), dbtest.At(now+10), 100_000)
+		ms, err := r.Messages.LeaseDue(ctx, dbtest.TimeAt(now), dbtest.TimeAt(now+10), 100_000)
 		var ids []message.ID
 		for i := range ms {
 			if ms[i].Account == acct {
@@ -329,11 +329,11 @@ func moveMessageLease(t *rapid.T, m modelMessage, n int, acct relay.AccountID, n
 			return fmt.Sprint(moved && renew)
 		},
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
-			ls := []message.Lease{{Ref: message.Ref{Account: acct, ID: m.ID}, End: dbtest.At(end)}}
+			ls := []message.Lease{{Ref: message.Ref{Account: acct, ID: m.ID}, End: dbtest.TimeAt(end)}}
 			if !renew {
-				return "false", r.Messages.Release(ctx, ls, dbtest.At(newEnd))
+				return "false", r.Messages.Release(ctx, ls, dbtest.TimeAt(newEnd))
 			}
-			moved, err := r.Messages.Renew(ctx, ls, dbtest.At(newEnd))
+			moved, err := r.Messages.Renew(ctx, ls, dbtest.TimeAt(newEnd))
 			return fmt.Sprint(len(moved) == 1), err
 		},
 	)

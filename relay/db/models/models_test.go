@@ -96,7 +96,7 @@ func check[S any](t *testing.T, server *dbtest.Postgres, m machine[S]) {
 func (m machine[S]) histories(t *testing.T, o db.Options, gateways int) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := &history[S]{machine: m, options: o, gateways: make([]*recordstest.Records, gateways), acct: relay.AccountID(accounts.Add(1))}
-		h.options.Now = func() time.Time { return dbtest.At(float64(h.now.Load())) }
+		h.options.Now = func() time.Time { return dbtest.TimeAt(float64(h.now.Load())) }
 		defer h.close(rt)
 		for i := range h.gateways {
 			h.open(rt, i)

@@ -64,7 +64,7 @@ func drawSIMOp(t *rapid.T, _ modelSIM, acct relay.AccountID, now float64) op[mod
 	}
 	state := rapid.SampledFrom([]sim.State{sim.Active, sim.Suspended, sim.Terminated}).Draw(t, "state")
 	j := job.Job{
-		ID: fmt.Sprintf("%s-%d", state, rapid.IntRange(1, 5).Draw(t, "job")), Account: acct, Kind: "test", CreatedAt: dbtest.At(now),
+		ID: fmt.Sprintf("%s-%d", state, rapid.IntRange(1, 5).Draw(t, "job")), Account: acct, Kind: "test", CreatedAt: dbtest.TimeAt(now),
 	}
 	if kind == "begin" {
 		return beginSIM(j, state)

@@ -18,7 +18,7 @@ import (
 func limits() []int64 { return []int64{1, 2, 0} }
 
 func tokenOf(n int) ledger.Token {
-	return ledger.Token{ID: fmt.Sprint("token-", n), Ledger: fmt.Sprint("ledger-", n%2), CreatedAt: dbtest.At(0), Limit: limits()[n]}
+	return ledger.Token{ID: fmt.Sprint("token-", n), Ledger: fmt.Sprint("ledger-", n%2), CreatedAt: dbtest.TimeAt(0), Limit: limits()[n]}
 }
 
 func authenticatorOf(acct relay.AccountID, n int) ledger.Authenticator {
@@ -102,7 +102,7 @@ func drawClaimOp(t *rapid.T, _ modelTokens, acct relay.AccountID, now float64) o
 		if job&(1<<n) != 0 {
 			tokens = append(tokens, n)
 			entry := func(number int64) ([]byte, error) { return fmt.Appendf(nil, "%s %d.", id, number), nil }
-			claims = append(claims, ledger.Claim{Token: tokenOf(n), JobID: id, Now: dbtest.At(now), Entry: entry, Authenticator: authenticatorOf(acct, n)})
+			claims = append(claims, ledger.Claim{Token: tokenOf(n), JobID: id, Now: dbtest.TimeAt(now), Entry: entry, Authenticator: authenticatorOf(acct, n)})
 		}
 	}
 	return newOp[modelTokens](

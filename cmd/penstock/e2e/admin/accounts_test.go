@@ -22,8 +22,8 @@ func TestAnAccountIsRemoved(t *testing.T) {
 	decoder := globex.Create("/iot/decoders", `{"name":"Meter","description":"A meter","type":"other"}`)
 	globex.Get("/iot/rules/"+rule).Mentions(t, 200)
 	globex.Get("/iot/decoders/"+decoder).Mentions(t, 200)
-	remove().Is(t, 204, "")
+	remove().Expect(t, 204, "")
 	globex.Get("/iot/decoders").Mentions(t, 403, "unknown account")
-	admin.Get("/admin/decoders?account=2").Is(t, 200, `{"data":[],"meta":{"next":""}}`)
+	admin.Get("/admin/decoders?account=2").Expect(t, 200, `{"data":[],"meta":{"next":""}}`)
 	admin.Do("DELETE", "/admin/accounts/acme", "").Mentions(t, 422, "The inventory document default declares the account")
 }

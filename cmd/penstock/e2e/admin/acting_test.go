@@ -35,7 +35,7 @@ func actingClients(g *e2e.Gateway) map[string]e2e.Client {
 func TestActingAsAnAccount(t *testing.T) {
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
 	g.Apply("", secondAccount)
-	customer := g.As("acme-all-0123456")
+	customer := g.WithToken("acme-all-0123456")
 	rule := customer.Create("/iot/rules", `{"name":"Warm","on":"reading","when":"values.temperature > 1","actions":[{"action":"http_post","parameters":["https://example.com/secret"]}]}`)
 	allRoles, rolesWithSecrets, rolesThatChange := "viewer account operator admin admin token", "account operator admin admin token", "operator admin admin token"
 	clients := actingClients(g)
@@ -92,7 +92,7 @@ func TestWhoMayActAsWhichAccount(t *testing.T) {
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
 	g.Apply("", secondAccount)
 	clients := actingClients(g)
-	customer := g.As("acme-all-0123456")
+	customer := g.WithToken("acme-all-0123456")
 	const denied = "This action is unauthorised."
 	for _, surface := range []string{"/iot/devices", "/v2/sms/credit", "/v3/mno", "/ledgers"} {
 		for _, tc := range []struct {
@@ -108,13 +108,13 @@ func TestWhoMayActAsWhichAccount(t *testing.T) {
 			{"a customer's user as an unknown account", clients["account"].With("X-Account", "nobody"), 403, "The role account may act as its own account only."},
 			{"a session without the header", clients["operator"].With("X-Account", ""), 401, "Unauthenticated."},
 			{"the admin token without the header", g.Admin(), 401, "Unauthenticated."},
-			{"the header without a credential", g.As("").With("X-Account", "acme"), 401, "Unauthenticated."},
+			{"the header without a credential", g.WithToken("").With("X-Account", "acme"), 401, "Unauthenticated."},
 			{"a token that names its account", customer.With("X-Account", "acme"), 200, ""},
 			{"a token that names its account by the id", customer.With("X-Account", "1"), 200, ""},
 			{"a token that names another account", customer.With("X-Account", "globex"), 403, denied},
 			{"a token that names an unknown account", customer.With("X-Account", "nobody"), 403, denied},
-			{"a wrong token", g.As("wrong").With("X-Account", "acme"), 401, "Unauthenticated."},
-			{"the admin token in X-Auth-Token", g.As("").With("X-Auth-Token", e2e.AdminToken).With("X-Account", "acme"), map[bool]int{true: 200, false: 401}[surface[:2] == "/v"], ""},
+			{"a wrong token", g.WithToken("wrong").With("X-Account", "acme"), 401, "Unauthenticated."},
+			{"the admin token in X-Auth-Token", g.WithToken("").With("X-Auth-Token", e2e.AdminToken).With("X-Account", "acme"), map[bool]int{true: 200, false: 401}[surface[:2] == "/v"], ""},
 		} {
 			resp := tc.client.Get(surface)
 			if resp.Status != tc.status || !strings.Contains(resp.Body, tc.words) {
@@ -130,7 +130,7 @@ func TestWhoMayActAsWhichAccount(t *testing.T) {
 	clients["operator"].With("X-CSRF-Token", "").Get("/v2/network-lookup/447700900123").Mentions(t, 403, "lacks the X-CSRF-Token")
 	rename(clients["operator"].With("Origin", "https://evil.example.com")).Mentions(t, 403, "Requests from other sites are refused.")
 	rename(clients["operator"]).Mentions(t, 200, `"name":"New"`)
-	g.As("acme-hook-0123456").With("X-Account", "globex").Post("/webhooks/generic?decoder_id=sent", `{"deviceId":"hall","temperature":20}`).Mentions(t, 200, `"value":20`)
+	g.WithToken("acme-hook-0123456").With("X-Account", "globex").Post("/webhooks/generic?decoder_id=sent", `{"deviceId":"hall","temperature":20}`).Mentions(t, 200, `"value":20`)
 }
 
 // TestAViewerActsWithoutSecrets compares the answers to viewers and operators.
@@ -170,7 +170,7 @@ func TestChangesAsAnAccountAreRecorded(t *testing.T) {
 	operator.Get("/v2/network-lookup/447700900123").Mentions(t, 200)
 	operator.Get("/iot/devices").Mentions(t, 200)
 	g.Admin().With("X-Account", "acme").Do("PATCH", "/iot/decoders/lpp", `{"name":"Tester"}`).Mentions(t, 200)
-	g.As("acme-all-0123456").With("X-Account", "acme").Do("PATCH", "/iot/decoders/lpp", `{"name":"Own"}`).Mentions(t, 200)
+	g.WithToken("acme-all-0123456").With("X-Account", "acme").Do("PATCH", "/iot/decoders/lpp", `{"name":"Own"}`).Mentions(t, 200)
 	var log struct {
 		Data []struct {
 			Actor, Role, Operation, Target, Outcome string

@@ -54,7 +54,7 @@ func testDocuments(t *testing.T, s *e2e.Site) {
 			}
 		}
 	}
-	acme := g.As("acme-team-a-0123456")
+	acme := g.WithToken("acme-team-a-0123456")
 	v2 := g.XAuth("acme-team-a-0123456")
 
 	t.Run("a dry run lists the additions and changes nothing", func(t *testing.T) {
@@ -74,8 +74,8 @@ func testDocuments(t *testing.T, s *e2e.Site) {
 		checkLines(apply(teamB, "--prune"), "document site-b: 0 added, 0 changed, 0 removed, 0 kept (applied)")
 		relaytest.Equal(t, "the inventory", exportInventory(g), oldInventory)
 		acme.Get("/iot/decoders").Mentions(t, 200, "soil-probe", "tank")
-		g.As("globex-team-a-0123456").Get("/iot/devices").Is(t, 200, `{"data": []}`)
-		g.As("initech-all-0123456").Get("/iot/devices").Is(t, 200, `{"data": []}`)
+		g.WithToken("globex-team-a-0123456").Get("/iot/devices").Expect(t, 200, `{"data": []}`)
+		g.WithToken("initech-all-0123456").Get("/iot/devices").Expect(t, 200, `{"data": []}`)
 	})
 	t.Run("a record of another document is refused with the name of that document", func(t *testing.T) {
 		expectRefusal(strings.Replace(teamA, "site-a", "site-c", 1), []string{`sensor_types[0]: sensor type soil belongs to the document "site-a"`, `account acme: decoder soil-probe belongs to the document "site-a"`})
@@ -87,7 +87,7 @@ func testDocuments(t *testing.T, s *e2e.Site) {
 		checkLines(apply(empty, "--prune", "--dry-run"), "removed  account acme: decoder tank", "the prune requires --allow-removals 2")
 		acme.Get("/iot/decoders").Mentions(t, 200, "tank")
 		checkLines(apply(empty, "--prune", "--allow-removals", "2"), "removed  account acme: geo relay g-b", "document site-b: 0 added, 0 changed, 2 removed, 0 kept (applied)")
-		acme.Get("/iot/decoders/tank").Is(t, 404, "")
+		acme.Get("/iot/decoders/tank").Expect(t, 404, "")
 		acme.Get("/iot/decoders").Mentions(t, 200, "soil-probe")
 	})
 	t.Run("accounts are named on the command line", func(t *testing.T) {

@@ -20,20 +20,20 @@ import (
 func TestWrongMasterKeyIsReported(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "ledgers.yaml", "CALLBACK", "https://127.0.0.1:9"), "PENSTOCK_LEDGER_MASTER_KEY=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
-	createToken := func() e2e.Response { return g.As("acme-all-0123456").Post("/ledgers/assets/tokens", `{}`) }
+	createToken := func() e2e.Response { return g.WithToken("acme-all-0123456").Post("/ledgers/assets/tokens", `{}`) }
 	createToken().Mentions(t, 200)
 	g.AwaitProcessed()
 	relaytest.NoError(t, g.Stop())
 	g.Env = e2e.OverrideSettings(g.Env, []string{"PENSTOCK_LEDGER_MASTER_KEY=HxwdHhscGRoYFRYXFBESExAPDg0MCwoJCAcGBQQDAgE="})
 	g.Run()
 	relaytest.Eventually(t, "the back end is down", func() (any, bool) {
-		resp := g.As("").Get("/readyz")
+		resp := g.WithToken("").Get("/readyz")
 		return resp, resp.Status == 503 && strings.Contains(resp.Body, "set ledger.master_key")
 	})
 	if resp := createToken(); resp.Status != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
 		t.Errorf("create a token: %d %s, want 503 and Retry-After", resp.Status, resp.Body)
 	}
-	if resp := g.As("acme-all-0123456").Get("/ledgers"); resp.Status >= 500 {
+	if resp := g.WithToken("acme-all-0123456").Get("/ledgers"); resp.Status >= 500 {
 		t.Errorf("list the ledgers: %d %s, want no server error", resp.Status, resp.Body)
 	}
 }
@@ -67,14 +67,14 @@ func TestDemoIsRevokedOnAPublicAddress(t *testing.T) {
 	text, err := os.ReadFile(file)
 	relaytest.NoError(t, err)
 	token := strings.TrimSpace(string(text))
-	g.As(token).Get("/iot/devices").Mentions(t, 200)
+	g.WithToken(token).Get("/iot/devices").Mentions(t, 200)
 	inventory := g.Admin().Get("/admin/inventory").Body
 	for _, listen := range []string{"0.0.0.0:0", "127.0.0.1:0"} {
 		relaytest.NoError(t, g.Stop())
 		g.Env = e2e.OverrideSettings(g.Env, []string{"PENSTOCK_LISTEN=" + listen})
 		g.Run()
-		g.As(token).Get("/iot/devices").Is(t, 401, `{"message":"Unauthenticated."}`)
-		g.As("").With("Content-Type", "text/xml").Post("/soap", `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Header><auth xmlns="urn:penstock:messaging"><username>demo</username><password>`+
+		g.WithToken(token).Get("/iot/devices").Expect(t, 401, `{"message":"Unauthenticated."}`)
+		g.WithToken("").With("Content-Type", "text/xml").Post("/soap", `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Header><auth xmlns="urn:penstock:messaging"><username>demo</username><password>`+
 			token+`</password></auth></s:Header><s:Body><SoapSendSms xmlns="urn:penstock:messaging"/></s:Body></s:Envelope>`).Mentions(t, 500, "unknown username or password")
 	}
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(g.Logs.String(), "were revoked, because the gateway listens on a public address") {

@@ -33,7 +33,7 @@ func TestExplainedRequestIsTheSentRequest(t *testing.T) {
 	if explained.Refused != "" {
 		t.Errorf("refusal of the explained request = %s, want none", explained.Refused)
 	}
-	g.As("acme-all-0123456").PostInboundText("x1", "447800020001", "Rock & roll %orig")
+	g.WithToken("acme-all-0123456").PostInboundText("x1", "447800020001", "Rock & roll %orig")
 	request := sink.Await(t, "/vmn-post", 1)
 	if explained.Method != request.Method || explained.URL != sink.URL+"/vmn-post" {
 		t.Errorf("explained request = %s %s, sent method = %s, want the same", explained.Method, explained.URL, request.Method)

@@ -36,7 +36,7 @@ lookup: {type: http, url: "http://127.0.0.1:3/%number"}
 operator: {type: http, url: "http://127.0.0.1:3"}
 `)
 	g.Run()
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	eventID := acme.PostInboundText("a1", "447800020001", "one")
 	acme.PostInboundText("a2", "447800020002", "two")
 	acme.Post("/webhooks/generic?decoder_id=sent", `{"deviceId":"shed-1","temperature":1}`).Mentions(t, 200, "data")

@@ -24,10 +24,10 @@ func testInventory(t *testing.T, s *e2e.Site) {
 	sink := e2e.NewSink(t, nil)
 	document := e2e.Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", s.Mailbox())
 	g := e2e.Start(t, s, document)
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	oldInventory := exportInventory(g)
 	t.Run("the configured file is applied at the start", func(t *testing.T) {
-		acme.Get("/iot/devices").Is(t, 200, `{"data": []}`)
+		acme.Get("/iot/devices").Expect(t, 200, `{"data": []}`)
 	})
 	t.Run("a second apply changes nothing", func(t *testing.T) {
 		firstResult, secondResult := g.Apply("", document), g.Apply("", document)
@@ -45,7 +45,7 @@ func testInventory(t *testing.T, s *e2e.Site) {
 	t.Run("a mask in a document keeps the secret", func(t *testing.T) {
 		g.Apply("", oldInventory)
 		relaytest.Equal(t, "the inventory", exportInventory(g), oldInventory)
-		acme.Get("/iot/devices").Is(t, 200, `{"data": []}`)
+		acme.Get("/iot/devices").Expect(t, 200, `{"data": []}`)
 		acme.PostInboundText("i1", "447800055501", "signed")
 		if req := sink.Await(t, "/get/447700900123/in", 1); !e2e.SignedBy(req, "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz") {
 			t.Errorf("headers = %v, want a signature with the secret", req.Header)
@@ -89,7 +89,7 @@ func testInventory(t *testing.T, s *e2e.Site) {
 	t.Run("a document may be JSON, and omitted records stay", func(t *testing.T) {
 		g.Apply("", `{"accounts": [{"name": "acme", "decoders": [{"id": "extra", "name": "Extra", "type": "other"}]}]}`)
 		acme.Get("/iot/decoders").Mentions(t, 200, `"extra"`, `"lpp"`)
-		g.As("globex-all-0123456").Get("/iot/devices").Is(t, 200, `{"data": []}`)
+		g.WithToken("globex-all-0123456").Get("/iot/devices").Expect(t, 200, `{"data": []}`)
 	})
 }
 
@@ -143,7 +143,7 @@ func testInventoryRefused(t *testing.T, s *e2e.Site) {
 
 func testPrune(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
-	acme, hookOnly := g.As("acme-all-0123456"), g.As("acme-hook-0123456")
+	acme, hookOnly := g.WithToken("acme-all-0123456"), g.WithToken("acme-hook-0123456")
 	e2e.PostWebhook(t, hookOnly, "/webhooks/lorawan", `{}`) // the gateway caches the token
 	acme.Get("/iot/decoders/torn").Mentions(t, 200, "torn")
 
@@ -158,7 +158,7 @@ func testPrune(t *testing.T, s *e2e.Site) {
 	t.Run("prune removes and lists omitted records", func(t *testing.T) {
 		result := g.Apply("?prune=true&allow_removals=100", smallerDocument)
 		relaytest.Equal(t, "removed", strings.Join(result.Data.Removed, ", "), "account acme: token "+account.HashToken("acme-hook-0123456")[:12]+", account acme: decoder torn")
-		acme.Get("/iot/decoders/torn").Is(t, 404, "")
+		acme.Get("/iot/decoders/torn").Expect(t, 404, "")
 	})
 	t.Run("a removed token is refused at once", func(t *testing.T) {
 		relaytest.Eventually(t, "401", func() (any, bool) {
@@ -174,13 +174,13 @@ func testPrune(t *testing.T, s *e2e.Site) {
 			t.Errorf("kept records = %q, want the account globex", result.Data.Kept)
 		}
 		relaytest.Eventually(t, "401", func() (any, bool) {
-			resp := g.As("globex-all-0123456").Get("/iot/devices")
+			resp := g.WithToken("globex-all-0123456").Get("/iot/devices")
 			return resp, resp.Status == 401
 		})
 	})
 	t.Run("a token is accepted after it is declared again", func(t *testing.T) {
 		g.Apply("", e2e.Fixture(t, "inventory.yaml"))
 		e2e.PostWebhook(t, hookOnly, "/webhooks/lorawan", `{}`)
-		g.As("globex-all-0123456").Get("/iot/decoders").Mentions(t, 200, "Globex")
+		g.WithToken("globex-all-0123456").Get("/iot/decoders").Mentions(t, 200, "Globex")
 	})
 }

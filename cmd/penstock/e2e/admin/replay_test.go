@@ -21,7 +21,7 @@ func TestReplayCommand(t *testing.T) {
 			w.WriteHeader(http.StatusNotFound)
 		}
 	})
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	for i := range 3 {
 		acme.PostInboundText(fmt.Sprint("m", i), "447800020001", fmt.Sprint("lost ", i))
 	}

@@ -47,7 +47,7 @@ func testShell(t *testing.T, s *e2e.Site) {
 }
 
 func testTail(t *testing.T, g *e2e.Gateway) {
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	post := func(n int) {
 		e2e.PostWebhook(t, acme, "/webhooks/lorawan", fmt.Sprintf(`{"nothing": "tail-%d"}`, n))
 	}

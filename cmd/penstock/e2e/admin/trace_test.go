@@ -31,7 +31,7 @@ func TestTraceOfAMessage(t *testing.T) {
 			w.WriteHeader(http.StatusBadGateway)
 		}
 	}, "PENSTOCK_DELIVERY_SCHEDULE=100ms,100ms")
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	part := func(n int) string {
 		return acme.PostInbound(map[string]any{"id": fmt.Sprint("part", n), "from": "447700900123", "to": "447800020001", "text": fmt.Sprint("p", n), "udh": fmt.Sprintf("05000377020%d", n)})
 	}
@@ -56,15 +56,15 @@ func TestTraceOfAMessage(t *testing.T) {
 	checkOrder(t, "a discarded message", g.Trace(discardedID), "routed", "as the relays are now: geo relay g-hole: black_hole", "0 deliveries")
 	checkOrder(t, "a message without a relay", g.Trace(unroutedID), "unrouted : no relay of account 1 for 4490", "0 deliveries")
 	checkOrder(t, "a receipt", g.Trace(g.Events("source=twilio")[0].ID), "read : a delivery receipt: SM1 is sent", "0 deliveries")
-	g.Admin().Get("/admin/events/n1-s99").Is(t, 404, `{"message":"Not found."}`)
-	g.Admin().Get("/admin/events/x").Is(t, 404, `{"message":"Not found."}`)
+	g.Admin().Get("/admin/events/n1-s99").Expect(t, 404, `{"message":"Not found."}`)
+	g.Admin().Get("/admin/events/x").Expect(t, 404, `{"message":"Not found."}`)
 }
 
 // TestIncompleteMessageIsDeliveredAfterTheJoinWait sets the time for which a part waits for other parts.
 func TestIncompleteMessageIsDeliveredAfterTheJoinWait(t *testing.T) {
 	t.Parallel()
 	g, sink, _ := e2e.StartWithRelays(t, e2e.Embedded(), nil, "PENSTOCK_INBOUND_JOIN_WAIT=400ms")
-	g.As("acme-all-0123456").PostInbound(map[string]any{"id": "p1", "from": "447700900123", "to": "447800019999", "text": "half", "udh": "050003770201"})
+	g.WithToken("acme-all-0123456").PostInbound(map[string]any{"id": "p1", "from": "447700900123", "to": "447800019999", "text": "half", "udh": "050003770201"})
 	req := sink.Await(t, "/vmn", 1)
 	e2e.SameValues(t, req.Query, map[string]string{"msg": "half[…]", "stat": "1"})
 }
@@ -75,7 +75,7 @@ func TestTraceOfAFrame(t *testing.T) {
 	t.Parallel()
 	sink := e2e.NewSink(t, nil)
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml"))
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	rule := func(body string) string { return acme.Create("/iot/rules", body) }
 	post := func(url string) string {
 		return `"actions":[{"action":"http_post","parameters":["` + sink.URL + url + `"]}]`

@@ -45,7 +45,7 @@ func TestUsersFromTheShell(t *testing.T) {
 		{"", "add", "missing flags: --role", 2},
 	})
 	body, _ := json.Marshal(map[string]string{"name": "anna", "password": "another password"})
-	g.As("").Post("/admin/session", string(body)).Mentions(t, 200, `"role":"admin"`)
+	g.WithToken("").Post("/admin/session", string(body)).Mentions(t, 200, `"role":"admin"`)
 }
 
 // TestTokensFromTheShell creates, lists and revokes tokens with the command token.
@@ -58,7 +58,7 @@ func TestTokensFromTheShell(t *testing.T) {
 		t.Fatalf("standard output = %q, want only a token", result.Stdout)
 	}
 	result.Mentions(t, 0, "token "+id+" of account acme may use webhook, iot; it is not shown again")
-	g.As(token).Get("/iot/devices").Mentions(t, 200, "data")
+	g.WithToken(token).Get("/iot/devices").Mentions(t, 200, "data")
 	g.XAuth(token).Get("/v2/sms/credit").Mentions(t, 403, "unauthorised")
 	declaredID := account.HashToken("acme-all-0123456")[:12]
 	runCommands(t, g, "token", []commandCase{
@@ -75,7 +75,7 @@ func TestTokensFromTheShell(t *testing.T) {
 		{"", "revoke " + declaredID, "the document default declared it: remove it there too", 0},
 	})
 	for _, revokedToken := range []string{token, "acme-all-0123456"} {
-		g.As(revokedToken).Get("/iot/devices").Is(t, 401, `{"message":"Unauthenticated."}`)
+		g.WithToken(revokedToken).Get("/iot/devices").Expect(t, 401, `{"message":"Unauthenticated."}`)
 	}
 	if body := g.Admin().Get("/admin/inventory").Body; strings.Contains(body, declaredID) {
 		t.Errorf("inventory = %s, want no revoked token", body)

@@ -38,7 +38,7 @@ func TestWrongCredentialsAreLimited(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			send := func(address, secret string) e2e.Response {
-				c := g.As("").With("X-Forwarded-For", address)
+				c := g.WithToken("").With("X-Forwarded-For", address)
 				body := tc.body
 				if tc.header != "" {
 					c = c.With(tc.header, tc.scheme+secret)
@@ -66,7 +66,7 @@ func TestWrongCredentialsAreLimited(t *testing.T) {
 			}
 		})
 	}
-	m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
+	m := e2e.Metrics(t, g.WithToken("").Get("/metrics").Body)
 	for surface, limited := range map[string]float64{"v2": 1, "v3": 1, "iot": 1, "ledgers": 1, "webhooks": 2, "inbound": 2, "admin": 1, "soap": 1} {
 		wrong, got := m[`penstock_credentials_wrong_total{surface="`+surface+`"}`], m[`penstock_credentials_limited_total{surface="`+surface+`"}`]
 		if wrong < 1 || got != limited {

@@ -40,7 +40,7 @@ func TestConsoleShowsExplainsAndReplays(t *testing.T) {
 	})
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", "ops@example.com", "name: acme", "name: acme\n    credit: 10"))
 	for _, m := range [][2]string{{"447800055501", markup}, {"447800020001", "This one arrives"}, {"4490", "Nobody takes " + markup}} {
-		g.As("acme-all-0123456").Post("/inbound/sms/json", fmt.Sprintf(`{"id":"to-%s","from":"447700900123","to":"%s","text":"%s"}`, m[0], m[0], m[1])).Mentions(t, 200, "id")
+		g.WithToken("acme-all-0123456").Post("/inbound/sms/json", fmt.Sprintf(`{"id":"to-%s","from":"447700900123","to":"%s","text":"%s"}`, m[0], m[0], m[1])).Mentions(t, 200, "id")
 	}
 	deadID := g.AwaitDelivery("g-get", "dead").ID
 	g.AwaitDelivery("v-post", "delivered")
@@ -55,7 +55,7 @@ func TestConsoleShowsExplainsAndReplays(t *testing.T) {
 	checkExplainAndTry(b, g)
 	checkRulesAndAlarms(b, g)
 	checkAccounts(b, g)
-	if !b.Holds(`document.title !== "harm" && document.images.length === 0`) {
+	if !b.EvaluateCondition(`document.title !== "harm" && document.images.length === 0`) {
 		t.Error("the console rendered the message as markup")
 	}
 	b.ExpectNoProblems("status of 401", "status of 422")
@@ -106,7 +106,7 @@ func checkReplay(b *e2e.Browser, sink *e2e.Sink, id string) {
 	}
 	b.Press("Clear")
 	row := fmt.Sprintf(`document.getElementById("open-%s")?.closest("tr").innerText.includes("Delivered") ?? false`, id)
-	relaytest.Eventually(b.T, "the delivery is shown as delivered", func() (any, bool) { b.Press("Refresh"); return b.Text(), b.Holds(row) })
+	relaytest.Eventually(b.T, "the delivery is shown as delivered", func() (any, bool) { b.Press("Refresh"); return b.Text(), b.EvaluateCondition(row) })
 	b.Click("#all")
 	b.Press("Replay selected (2)")
 	b.AwaitText("Send 2 deliveries again?", "2 of them have arrived already")
@@ -161,7 +161,7 @@ func createWarmAlarm(g *e2e.Gateway) {
 		"decoders":[{"id":"sent","name":"Sent","type":"other","sensors":[{"sensor_type_id":"temperature","key":"temperature"}]}],
 		"rules":[{"id":"warm","name":"`+strings.ReplaceAll(markup, `"`, `'`)+`","on":"reading","when":"values.temperature > 30",
 			"actions":[{"action":"email","parameters":["ops@example.com"]}]}]}]}`).Mentions(g.T, 200, "acme")
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	acme.Post("/webhooks/generic/shed?decoder_id=sent", `{"temperature":31}`).Mentions(g.T, 200, "31")
 	g.AwaitProcessed()
 }
@@ -186,7 +186,7 @@ func checkRulesAndAlarms(b *e2e.Browser, g *e2e.Gateway) {
 			By   string `json:"acknowledged_by"`
 		}
 	}
-	g.As("acme-all-0123456").Get("/iot/alarms").Decode(b.T, &list)
+	g.WithToken("acme-all-0123456").Get("/iot/alarms").Decode(b.T, &list)
 	if len(list.Data) != 1 || list.Data[0].Note != "The window is open" || list.Data[0].By != "operator" {
 		b.T.Errorf("alarms over REST = %+v, want one with the note, acknowledged by operator", list.Data)
 	}

@@ -18,7 +18,7 @@ func TestConsoleWorksInAnOutage(t *testing.T) {
 	}
 	s := e2e.OwnServers(t)
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
-	g.As("acme-all-0123456").Post("/webhooks/generic/shed?decoder_id=sent", `{"temperature":21}`).Mentions(t, 200, "21")
+	g.WithToken("acme-all-0123456").Post("/webhooks/generic/shed?decoder_id=sent", `{"temperature":21}`).Mentions(t, 200, "21")
 	g.AwaitProcessed()
 	b := e2e.NewBrowser(t)
 	b.Open(g.URL() + "/console")
@@ -58,7 +58,7 @@ func TestConsoleRefreshesItself(t *testing.T) {
 	b.Open(g.URL() + "/console#events")
 	b.SignIn()
 	b.AwaitText("No events yet.", "(every 5 s)")
-	g.As("acme-all-0123456").Post("/webhooks/generic/shed?decoder_id=sent", `{"temperature":21}`).Mentions(t, 200, "21")
+	g.WithToken("acme-all-0123456").Post("/webhooks/generic/shed?decoder_id=sent", `{"temperature":21}`).Mentions(t, 200, "21")
 	b.AwaitText("uplink of shed", "acme", "new")
 	b.Press("Overview")
 	b.AwaitText("Received, per minute", "Counted by this gateway")

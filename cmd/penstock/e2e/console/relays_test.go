@@ -53,7 +53,7 @@ func TestConsoleEditsAndExplainsARelay(t *testing.T) {
 	b.Press("Try this message")
 	b.AwaitText("No relay takes it", "is not met")
 
-	g.As("acme-all-0123456").Post("/inbound/sms/json", `{"id":"m1","from":"447700900123","to":"447800312345","text":"Alarm"}`).Mentions(t, 200, "id")
+	g.WithToken("acme-all-0123456").Post("/inbound/sms/json", `{"id":"m1","from":"447700900123","to":"447800312345","text":"Alarm"}`).Mentions(t, 200, "id")
 	if request := sink.Await(t, "/corrected", 1); request.Query.Get("m") != "Alarm" {
 		t.Errorf("message at the endpoint = %q, want Alarm", request.Query.Get("m"))
 	}

@@ -24,7 +24,7 @@ func TestConsoleReplaysByRelayAndByReason(t *testing.T) {
 	t.Parallel()
 	b, sink := e2e.NewBrowser(t), e2e.NewSink(t, nil)
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", "ops@example.com"))
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	for i, number := range []string{"449100000001", "449100000002", "449200000001"} {
 		acme.Post("/inbound/sms/json", fmt.Sprintf(`{"id":"m%d","from":"447700900123","to":"%s","text":"to %[2]s"}`, i, number)).Mentions(t, 200, "id")
 	}
@@ -103,6 +103,6 @@ func TestConsoleResendsALostPart(t *testing.T) {
 		}
 	}
 	relaytest.Equal(t, "the number of submissions to the carrier", submissions, 3)
-	acme.Get("/v2/sms/credit").Is(t, 200, `{"data":{"credit":98}}`)
+	acme.Get("/v2/sms/credit").Expect(t, 200, `{"data":{"credit":98}}`)
 	b.ExpectNoProblems()
 }

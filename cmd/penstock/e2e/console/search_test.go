@@ -14,7 +14,7 @@ func TestConsoleContinuesASearch(t *testing.T) {
 	t.Parallel()
 	b, sink := e2e.NewBrowser(t), e2e.NewSink(t, nil)
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", "ops@example.com"))
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	for i := range 30 {
 		text := map[bool]string{true: "the oldest", false: strings.Repeat("later ", i)}[i == 0]
 		acme.Post("/inbound/sms/json", fmt.Sprintf(`{"id":"m%d","from":"447700900123","to":"449200000001","text":"%s"}`, i, text)).Mentions(t, 200, "id")

@@ -37,7 +37,7 @@ func TestStartPageLeadsToAChart(t *testing.T) {
 		return relaytest.Must(chromedp.Run(w.Ctx, chromedp.Evaluate[string](fmt.Sprintf(`%s.match(%s)[1]`, command, pattern))))(t)
 	}
 	token, path := commandPart(`/Bearer (.+?)"/`), commandPart("/(\\/webhooks\\/generic\\/.+?)\"/")
-	g.As(token).Post(path, `{"temperature":21.5}`).Mentions(t, 200, "21.5")
+	g.WithToken(token).Post(path, `{"temperature":21.5}`).Mentions(t, 200, "21.5")
 	w.AwaitText("Received from my-device.")
 	w.Press("my-device")
 	w.AwaitText("21.5 °C")

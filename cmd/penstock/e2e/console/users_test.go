@@ -24,7 +24,7 @@ const changedPassword = "a correct battery, stapled"
 // checkUserOfAnAccount signs in as a user of one account, who must not see other accounts.
 func checkUserOfAnAccount(b *e2e.Browser, g *e2e.Gateway) {
 	g.AddUser("carla", "account", `"acme"`)
-	g.As("acme-all-0123456").Post("/webhooks/generic/shed?decoder_id=sent", `{"temperature":21}`).Mentions(b.T, 200, "21")
+	g.WithToken("acme-all-0123456").Post("/webhooks/generic/shed?decoder_id=sent", `{"temperature":21}`).Mentions(b.T, 200, "21")
 	g.AwaitProcessed()
 	signInAs(b, "carla")
 	b.Open(g.URL() + "/console#devices")
@@ -47,7 +47,7 @@ func TestConsoleShowsEachRoleItsViews(t *testing.T) {
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
 	g.AddUser("root", "admin", "")
 	g.AddUser("oscar", "operator", "")
-	g.As("acme-all-0123456").Post("/inbound/sms/json", `{"id":"m1","from":"447700900123","to":"4490","text":"Meet me at noon"}`).Mentions(t, 200, "id")
+	g.WithToken("acme-all-0123456").Post("/inbound/sms/json", `{"id":"m1","from":"447700900123","to":"4490","text":"Meet me at noon"}`).Mentions(t, 200, "id")
 	g.AwaitProcessed()
 
 	b.Open(g.URL() + "/console")

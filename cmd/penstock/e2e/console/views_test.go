@@ -43,12 +43,12 @@ type view struct {
 // createRecordsForViews creates records for every view, and returns the views.
 func createRecordsForViews(g *e2e.Gateway) []view {
 	g.T.Helper()
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	for n := range 20 {
 		readAt := time.Now().Add(-time.Duration(n) * 7 * time.Minute).UTC().Format(time.RFC3339)
 		acme.Post("/webhooks/generic/shed?decoder_id=sent", fmt.Sprintf(`{"time":%q,"temperature":%d}`, readAt, 20+n%7)).Mentions(g.T, 200, "temperature")
 	}
-	acme.Post("/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(g.T, "chirpstack/up.json")).Is(g.T, 200, "")
+	acme.Post("/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(g.T, "chirpstack/up.json")).Expect(g.T, 200, "")
 	acme.Post("/inbound/sms/json", `{"id":"m1","from":"447700900123","to":"4490","text":"Nobody takes it"}`).Mentions(g.T, 200, "id")
 	acme.Post("/inbound/sms/json", `{"id":"m2","from":"447700900123","to":"447800012345","text":"A relay takes it"}`).Mentions(g.T, 200, "id")
 	e2e.CustomerOf(g).Post("/v2/sms/send", `{"destinations":["447700909001"],"message":"`+strings.Repeat("Long ", 60)+`"}`).Mentions(g.T, 200, "id")
@@ -113,7 +113,7 @@ func postUsage(g *e2e.Gateway) {
 		startTime := time.Now().Add(-time.Duration(day) * 24 * time.Hour).UTC().Format(time.RFC3339)
 		lines = append(lines, fmt.Sprintf("d%d,%s,%s,data,%d,60", day, e2e.ActiveSIM, startTime, (1<<30)/(day+1)), fmt.Sprintf("s%d,%s,%s,sms,,", day, e2e.ActiveSIM, startTime))
 	}
-	g.As("acme-all-0123456").With("Content-Type", "text/csv").Post("/inbound/cdr/sim", strings.Join(lines, "\n")+"\n").Mentions(g.T, 200, `"refused":0`)
+	g.WithToken("acme-all-0123456").With("Content-Type", "text/csv").Post("/inbound/cdr/sim", strings.Join(lines, "\n")+"\n").Mentions(g.T, 200, `"refused":0`)
 }
 
 // maxPhonePage is the largest height of a page on a phone, in pixels.
@@ -146,7 +146,7 @@ accounts:
     sims: [`+repeat(`{iccid: "8944%015[1]d", current_state: active}, `)+`]
     ledgers: [`+repeat(`{id: l%[1]d, name: Ledger %[1]d}, `)+`]
 `+repeat("  - {name: customer-%d}\n"))
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	for n := range rows {
 		acme.Post(fmt.Sprintf("/webhooks/generic/device-%d?decoder_id=sent", n), `{"temperature":31}`).Mentions(t, 200, "31")
 		acme.Post("/inbound/sms/json", fmt.Sprintf(`{"id":"m%[1]d","from":"447700900123","to":"4478%03[1]d","text":"Hello"}`, n)).Mentions(t, 200, "id")

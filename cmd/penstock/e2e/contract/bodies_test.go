@@ -38,7 +38,7 @@ func (blankReader) Read(p []byte) (int, error) {
 
 func testBodies(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	const invalid = `{"message": "Invalid JSON."}`
 	for _, tc := range []struct{ name, path, body string }{
 		{"the incomplete body of a network server", "/webhooks/lorawan", `{"deviceInfo": {"devEui": "70b3`},
@@ -54,7 +54,7 @@ func testBodies(t *testing.T, s *e2e.Site) {
 			if strings.HasPrefix(tc.path, "/admin") {
 				c = g.Admin()
 			}
-			c.Post(tc.path, tc.body).Is(t, 422, invalid)
+			c.Post(tc.path, tc.body).Expect(t, 422, invalid)
 		})
 	}
 	t.Run("protobuf is 415 and the message explains how to send JSON", func(t *testing.T) {
@@ -93,7 +93,7 @@ func testBodies(t *testing.T, s *e2e.Site) {
 		}
 	})
 	t.Run("a request without a route is 404", func(t *testing.T) {
-		acme.Get("/nowhere").Is(t, 404, `{"message": "Not found."}`)
+		acme.Get("/nowhere").Expect(t, 404, `{"message": "Not found."}`)
 	})
 	t.Run("errors about an SMS name its fields", func(t *testing.T) {
 		acme.Post("/inbound/sms/json", `{"id": "1", "from": ["a"], "to": "fred", "text": "x"}`).

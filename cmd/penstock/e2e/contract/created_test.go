@@ -8,7 +8,7 @@ type createdIDs struct{ geo, vmn, decoder string }
 // createSampleRecords creates the records of createdIDs.
 func createSampleRecords(g *e2e.Gateway) createdIDs {
 	g.T.Helper()
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	return createdIDs{
 		acme.Create("/v2/sms-relay/geo", `{"prefix":"4499","action":"black_hole"}`),
 		acme.Create("/v2/sms-relay/vmn", `{"number":"4498","action":"inactive"}`),

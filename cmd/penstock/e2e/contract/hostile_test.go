@@ -56,7 +56,7 @@ func TestHostileValuesAreHarmless(t *testing.T) {
 		}
 	}
 	g.AwaitReady()
-	g.As("acme-all-0123456").Get("/iot/devices").Mentions(t, 200, "shed")
+	g.WithToken("acme-all-0123456").Get("/iot/devices").Mentions(t, 200, "shed")
 	g.Admin().Get("/admin/inventory").Mentions(t, 200, `"acme"`)
 	t.Logf("%d requests", requestCount)
 }

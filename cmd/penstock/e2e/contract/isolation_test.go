@@ -82,7 +82,7 @@ func otherAccount(g *e2e.Gateway, s sample) e2e.Client {
 	if strings.HasPrefix(s.target, "/v2") || strings.HasPrefix(s.target, "/v3") {
 		return g.XAuth("globex-all-0123456")
 	}
-	return g.As("globex-all-0123456")
+	return g.WithToken("globex-all-0123456")
 }
 
 // readOwnData sends the GET samples as acme, and returns the answers by target.

@@ -88,7 +88,7 @@ func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Che
 	} {
 		for _, padding := range []int{40 << 10, 2 << 10, 1} {
 			relaytest.Eventually(t, "the journal is full: "+target, func() (any, bool) {
-				resp := g.As("acme-all-0123456").Post(target, body+`,"note":"`+strings.Repeat("x", padding)+`"}`)
+				resp := g.WithToken("acme-all-0123456").Post(target, body+`,"note":"`+strings.Repeat("x", padding)+`"}`)
 				return resp, resp.Status == 503
 			})
 		}
@@ -142,7 +142,7 @@ func checkSessionsInOutage(t *testing.T, viewer e2e.Client) {
 func testContractRecover(t *testing.T, checker *contracttest.Checker) {
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
 	checkTraffic(g, checker)
-	g.As("acme-all-0123456").Post("/inbound/sms/json", `{"id":"desk-1","from":"447700900123","to":"447860000002","text":"hi"}`).Mentions(t, 200, "id")
+	g.WithToken("acme-all-0123456").Post("/inbound/sms/json", `{"id":"desk-1","from":"447700900123","to":"447860000002","text":"hi"}`).Mentions(t, 200, "id")
 	g.AwaitProcessed()
 	g.AwaitNode()
 	relaytest.NoError(t, g.Stop())
@@ -153,12 +153,12 @@ func testContractRecover(t *testing.T, checker *contracttest.Checker) {
 	}
 	g.RunTool("migrate").Mentions(t, "applied") // an empty database
 	g.Run()
-	g.As("").Get("/readyz").Mentions(t, 503, "penstock recover")
-	g.As("").Post("/admin/recover", "").Mentions(t, 401, "Unauthenticated")
+	g.WithToken("").Get("/readyz").Mentions(t, 503, "penstock recover")
+	g.WithToken("").Post("/admin/recover", "").Mentions(t, 401, "Unauthenticated")
 	g.Admin().Post("/admin/recover", "").Mentions(t, 200, `"count":1,"unknown":0,"missing":{"since":"the beginning"`)
 	g.AwaitProcessed()
 	e2e.CustomerOf(g).Get("/v2/sms-relay/vmn/desk/inbox").Mentions(t, 200, "447700900123")
-	g.As("").Get("/readyz").Mentions(t, 200, "ready")
+	g.WithToken("").Get("/readyz").Mentions(t, 200, "ready")
 }
 
 // frameOfSize returns a frame of at least n bytes.

@@ -8,7 +8,7 @@ type ruleSampleIDs struct{ rule, spare, alarm string }
 // createSampleRules creates a rule with a raised alarm and a rule that samples delete.
 func createSampleRules(g *e2e.Gateway) (r ruleSampleIDs) {
 	g.T.Helper()
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	r.rule = acme.Create("/iot/rules", `{"name":"Cold","on":"reading","when":"values.temperature < -50",`+everyAction+`}`)
 	r.spare = acme.Create("/iot/rules", `{"name":"Spare","on":"reading","batch":{"count":2,"every":"1h"},"ordered":true,"actions":[{"action":"email","parameters":["ops@example.com"]}]}`)
 	acme.Post("/webhooks/generic", `{"id":"shed","temperature":-60,"door":"ajar"}`).Mentions(g.T, 200, "temperature")

@@ -11,7 +11,7 @@ const novemberPeriod = `{"start_time":"2026-11-01T00:00:00Z","end_time":"2026-12
 // createSampleUsage posts usage of a SIM and creates a file and a report.
 func createSampleUsage(g *e2e.Gateway) usageSampleIDs {
 	g.T.Helper()
-	g.As("acme-all-0123456").Post("/inbound/cdr/sim", usageRecord).Mentions(g.T, 200, `"refused":0`)
+	g.WithToken("acme-all-0123456").Post("/inbound/cdr/sim", usageRecord).Mentions(g.T, 200, `"refused":0`)
 	g.AwaitProcessed()
 	acme := e2e.CustomerOf(g)
 	return usageSampleIDs{acme.CompleteJob("/v3/mno/job/cdr", novemberPeriod+"}"), acme.CompleteJob("/v3/mno/job/usage", novemberPeriod+"}")}

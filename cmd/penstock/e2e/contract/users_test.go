@@ -156,13 +156,13 @@ func checkSessions(g *e2e.Gateway) {
 		{viewer, "GET", "/admin/jobs?account=999", "", 403}, {viewer, "GET", "/admin/ledgers?account=999", "", 403}, {viewer, "GET", "/admin/ledgers/l1/entries?account=999", "", 403},
 		{viewer, "GET", "/admin/ledgers/l1/tokens?account=999", "", 403}, {viewer, "GET", "/admin/ledger-tokens/none?account=999", "", 403}, {viewer, "GET", "/admin/balances?account=999", "", 403},
 		{viewer, "POST", "/admin/recover", "", 403}, {viewer, "GET", "/admin/session", "", 200}, {viewer, "GET", "/admin/decoders/lpp", "", 200},
-		{g.As("").With("Content-Encoding", "gzip"), "POST", "/admin/session", "no gzip", 400},
-		{g.As(""), "POST", "/admin/session", `{"name":"viewer-of-acme","password":"another one 12"}`, 401},
-		{g.As("").With("Origin", "https://evil.example.com"), "POST", "/admin/session", validLogin, 403},
-		{g.As(""), "POST", "/admin/session", strings.Repeat(" ", 2<<20), 413},
-		{g.As("").With("Content-Type", "text/plain"), "POST", "/admin/session", validLogin, 415},
-		{g.As(""), "POST", "/admin/session", `{}`, 422},
-		{g.As(""), "PUT", "/admin/session/password", `{}`, 401}, {g.As(""), "DELETE", "/admin/session", "", 401},
+		{g.WithToken("").With("Content-Encoding", "gzip"), "POST", "/admin/session", "no gzip", 400},
+		{g.WithToken(""), "POST", "/admin/session", `{"name":"viewer-of-acme","password":"another one 12"}`, 401},
+		{g.WithToken("").With("Origin", "https://evil.example.com"), "POST", "/admin/session", validLogin, 403},
+		{g.WithToken(""), "POST", "/admin/session", strings.Repeat(" ", 2<<20), 413},
+		{g.WithToken("").With("Content-Type", "text/plain"), "POST", "/admin/session", validLogin, 415},
+		{g.WithToken(""), "POST", "/admin/session", `{}`, 422},
+		{g.WithToken(""), "PUT", "/admin/session/password", `{}`, 401}, {g.WithToken(""), "DELETE", "/admin/session", "", 401},
 		{session, "PUT", "/admin/session/password", `{"password":"` + e2e.UserPassword + `","new_password":"short"}`, 422},
 		{session.With("X-CSRF-Token", ""), "DELETE", "/admin/session", "", 403}, {session, "DELETE", "/admin/session", "", 204}, {session, "GET", "/admin/session", "", 401},
 		{g.SignIn("brief"), "PUT", "/admin/session/password", `{"password":"` + e2e.UserPassword + `","new_password":"` + e2e.UserPassword + `"}`, 204},
@@ -180,7 +180,7 @@ func checkSessions(g *e2e.Gateway) {
 func checkSignInLimit(g *e2e.Gateway) {
 	g.T.Helper()
 	session := g.SignIn("brief").With("X-Forwarded-For", "203.0.113.9")
-	guesser := g.As("").With("X-Forwarded-For", "203.0.113.9")
+	guesser := g.WithToken("").With("X-Forwarded-For", "203.0.113.9")
 	for n := range 1000 { // an address has another attempt every six seconds
 		if resp := guesser.Post("/admin/session", fmt.Sprintf(`{"name":"guessed","password":"guess %d"}`, n)); resp.Status == 429 {
 			break
@@ -198,24 +198,24 @@ func testContractProvider(t *testing.T, checker *contracttest.Checker) {
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"), "PENSTOCK_OIDC_ISSUER="+p.URL, "PENSTOCK_OIDC_CLIENT_ID="+oidctest.ClientID,
 		"PENSTOCK_OIDC_CLIENT_SECRET="+oidctest.ClientSecret, "PENSTOCK_OIDC_OPERATOR=ops", "PENSTOCK_OIDC_ACCOUNT_CLAIM=account")
 	checkTraffic(g, checker)
-	g.As("").Get("/admin/oidc").Is(t, 200, `{"data":{"enabled":true}}`)
+	g.WithToken("").Get("/admin/oidc").Expect(t, 200, `{"data":{"enabled":true}}`)
 	p.Vouch(map[string]any{"preferred_username": "Anna", "groups": []string{"ops"}})
 	callback, cookie := visitProvider(g)
-	resp := g.As("").With("Cookie", cookie).Get(callback)
+	resp := g.WithToken("").With("Cookie", cookie).Get(callback)
 	if resp.Status != 302 || resp.Header.Get("Location") != "/console" {
 		t.Fatalf("callback: status = %d, location = %s, want 302 to /console", resp.Status, resp.Header.Get("Location"))
 	}
 	sessionCookie := sessionOf(resp)
 	type session struct{ Name, Role, Provider string }
 	var answer struct{ Data session }
-	g.As("").With("Cookie", sessionCookie).Get("/admin/session").Decode(t, &answer)
+	g.WithToken("").With("Cookie", sessionCookie).Get("/admin/session").Decode(t, &answer)
 	relaytest.Equal(t, "the session", answer.Data, session{"anna", "operator", "oidc"})
 	for name, tc := range map[string]struct {
 		claims map[string]any
 		change func(callback, cookie *string)
 		want   string
 	}{
-		"a callback that is used again":      {change: func(b, k *string) { g.As("").With("Cookie", *k).Get(*b) }, want: "refused"},
+		"a callback that is used again":      {change: func(b, k *string) { g.WithToken("").With("Cookie", *k).Get(*b) }, want: "refused"},
 		"another browser":                    {change: func(_, k *string) { *k = "" }, want: "refused"},
 		"another state":                      {change: func(b, _ *string) { *b = strings.Replace(*b, "state=", "state=x", 1) }, want: "refused"},
 		"a refusal of the provider":          {change: func(b, _ *string) { *b += "&error=access_denied" }, want: "refused"},
@@ -237,7 +237,7 @@ func testContractProvider(t *testing.T, checker *contracttest.Checker) {
 		if tc.want != "" {
 			want = "/console#/?sign_in=" + tc.want
 		}
-		if resp := g.As("").With("Cookie", cookie).Get(callback); resp.Status != 302 || resp.Header.Get("Location") != want || (sessionOf(resp) == "") != (tc.want != "") {
+		if resp := g.WithToken("").With("Cookie", cookie).Get(callback); resp.Status != 302 || resp.Header.Get("Location") != want || (sessionOf(resp) == "") != (tc.want != "") {
 			t.Errorf("%s: %d to %s with the session %q, want 302 to %s", name, resp.Status, resp.Header.Get("Location"), sessionOf(resp), want)
 		}
 	}
@@ -257,7 +257,7 @@ func sessionOf(resp e2e.Response) string {
 // callback and the cookie of the sign-in.
 func visitProvider(g *e2e.Gateway) (callback, cookie string) {
 	g.T.Helper()
-	a := g.As("").Get("/admin/oidc/start")
+	a := g.WithToken("").Get("/admin/oidc/start")
 	cookie, attributes, _ := strings.Cut(a.Header.Get("Set-Cookie"), ";")
 	if a.Status != 302 || !strings.Contains(attributes, "HttpOnly") || !strings.Contains(attributes, "SameSite=Lax") {
 		g.T.Fatalf("%d %s %s", a.Status, a.Body, a.Header)

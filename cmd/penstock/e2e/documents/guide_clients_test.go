@@ -20,7 +20,7 @@ func TestGeneratedClientsWork(t *testing.T) {
 	t.Parallel()
 	chapters := strings.Split(e2e.RepositoryFile(t, "docs/guides/clients.md"), "\n## ")
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
-	g.As("acme-all-0123456").Post("/webhooks/generic?decoder_id=sent", `[{"id":"shed","temperature":5},{"id":"barn","temperature":6}]`).Mentions(t, 200, "temperature")
+	g.WithToken("acme-all-0123456").Post("/webhooks/generic?decoder_id=sent", `[{"id":"shed","temperature":5},{"id":"barn","temperature":6}]`).Mentions(t, 200, "temperature")
 	want := clientOutput(g)
 	languages := 0
 	for _, chapter := range chapters[1:] {
@@ -50,7 +50,7 @@ func clientOutput(g *e2e.Gateway) []string {
 		Data []struct{ Identifier, Type string }
 	}
 	e2e.CustomerOf(g).Get("/v3/mno").Decode(g.T, &sims)
-	g.As("acme-all-0123456").Get("/iot/devices").Decode(g.T, &devices)
+	g.WithToken("acme-all-0123456").Get("/iot/devices").Decode(g.T, &devices)
 	if len(sims.Data) < 3 || len(devices.Data) != 2 {
 		g.T.Fatalf("SIMs = %d, devices = %d, want at least 3 and 2", len(sims.Data), len(devices.Data))
 	}

@@ -23,7 +23,7 @@ func TestRecoverAfterARestoredBackup(t *testing.T) {
 	inventory := e2e.Fixture(t, "load.yaml", "SINK", url, "    decoders:\n", fmt.Sprintf("    sims: [{iccid: %q, current_state: active}]\n    decoders:\n", e2e.SIMA))
 	g := e2e.NewGateway(t, e2e.Embedded(), inventory, "PENSTOCK_LISTEN="+porttest.Address(t))
 	g.Spawn()
-	acme, backupDir := g.As("acme-all-0123456"), filepath.Join(g.Dir, "backup")
+	acme, backupDir := g.WithToken("acme-all-0123456"), filepath.Join(g.Dir, "backup")
 
 	const earlyCount = 10 // messages that are delivered before the backup
 	for n := range earlyCount {
@@ -42,7 +42,7 @@ func TestRecoverAfterARestoredBackup(t *testing.T) {
 	l.End()
 	g.AwaitProcessed()
 	relaytest.Eventually(t, "every message is delivered", func() (any, bool) {
-		missing := arrivals.Missing(maps.Keys(l.Texts))
+		missing := arrivals.MissingItems(maps.Keys(l.Texts))
 		return len(missing), len(missing) == 0
 	})
 	g.Kill()
@@ -56,7 +56,7 @@ func TestRecoverAfterARestoredBackup(t *testing.T) {
 	})
 	postWhileHalted(l)
 	acme.Post("/inbound/cdr/sim", e2e.UsageRecord("halted", e2e.SIMA, 3)).Mentions(t, 200, `"records":1`)
-	if missing := arrivals.Missing(maps.Keys(l.Texts)); len(missing) != 1 {
+	if missing := arrivals.MissingItems(maps.Keys(l.Texts)); len(missing) != 1 {
 		t.Errorf("undelivered messages = %q, want only the message that was posted while processing was halted", missing)
 	}
 
@@ -134,7 +134,7 @@ func TestBackupContainsNoSecret(t *testing.T) {
 `, "PENSTOCK_DELIVERY_SCHEDULE=100ms", "PENSTOCK_LISTEN="+porttest.Address(t))
 	g.Spawn()
 	customer := e2e.CustomerOf(g)
-	g.As("acme-all-0123456").PostInboundText("m1", "447800020001", "hello")
+	g.WithToken("acme-all-0123456").PostInboundText("m1", "447800020001", "hello")
 	customer.SendMessages(e2e.SendBody(t, "http://reports:planted-report@127.0.0.1:2", nil, "447700900123"))
 	g.AwaitDelivery("v", "dead")
 	customer.Get("/v3/mno").Mentions(t, 200, `"puk":"73912648"`)

@@ -143,7 +143,7 @@ func TestDamageOfEveryFileIsNoticed(t *testing.T) {
 
 // fillStores makes a gateway write every kind of file.
 func fillStores(g *e2e.Gateway) {
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	for n := range 20 {
 		acme.PostInboundText(fmt.Sprint("used-", n), "447800000001", fmt.Sprint("used ", n))
 		e2e.PostWebhook(g.T, acme, "/webhooks/lorawan", fmt.Sprintf(`{"deviceId": "used-%d", "temperature": 1}`, n))
@@ -221,7 +221,7 @@ func TestDamagedTableStopsRequestsThatNeedIt(t *testing.T) {
 	arrivals, url := e2e.NewMessageCounter(t)
 	g := e2e.NewGateway(t, e2e.Embedded(), e2e.Fixture(t, "load.yaml", "SINK", url), "PENSTOCK_LISTEN="+porttest.Address(t))
 	g.Spawn()
-	acme, backupDir := g.As("acme-all-0123456"), filepath.Join(g.Dir, "backup")
+	acme, backupDir := g.WithToken("acme-all-0123456"), filepath.Join(g.Dir, "backup")
 	acme.PostInboundText("before", "447800000001", "before")
 	relaytest.Eventually(t, "the first message is delivered", func() (any, bool) {
 		delivered := g.Deliveries("state=delivered")
@@ -250,7 +250,7 @@ func TestDamagedTableStopsRequestsThatNeedIt(t *testing.T) {
 	g.Spawn()
 	g.RunTool("recover").Mentions(t, "processing continues")
 	relaytest.Eventually(t, "both messages are delivered", func() (any, bool) {
-		missing := arrivals.Missing(slices.Values([]string{"before", "meanwhile"}))
+		missing := arrivals.MissingItems(slices.Values([]string{"before", "meanwhile"}))
 		return missing, len(missing) == 0
 	})
 	g.AwaitReady()

@@ -22,7 +22,7 @@ func TestEmptiedPostgreSQLIsRecovered(t *testing.T) {
 	g := e2e.NewGateway(t, e2e.Embedded(), e2e.Fixture(t, "load.yaml", "SINK", sink.URL), "PENSTOCK_DATABASE_URL="+address)
 	g.UnsavedOutcomes = true
 	g.Run()
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	acme.PostInboundText("m1", "447800000001", "before")
 	sink.Await(t, "/load", 1)
 	g.AwaitProcessed()

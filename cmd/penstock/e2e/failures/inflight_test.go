@@ -70,7 +70,7 @@ func TestKillWithRequestsInFlightLosesNothing(t *testing.T) {
 			g.Spawn()
 			for n := range inFlight {
 				text := fmt.Sprintf("message %d of round %d", n, round)
-				g.As("acme-all-0123456").PostInboundText(text, "447800012345", text)
+				g.WithToken("acme-all-0123456").PostInboundText(text, "447800012345", text)
 				acknowledged[text] = true
 			}
 			relaytest.Eventually(t, "all requests of the round are in flight", func() (any, bool) { return endpoint.waitingCount(), endpoint.waitingCount() == inFlight })

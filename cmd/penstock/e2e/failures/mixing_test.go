@@ -78,7 +78,7 @@ func newMixing(t *testing.T) *mixing {
 	}))
 	inventory := e2e.Fixture(t, "mixed.yaml", "callback_url: SINK/events", "callback_url: http://127.0.0.1:9/", "SINK", endpoint, "m=%m&i=%i", "m=%m&i=%i&o=%o&d=%d", "SIMS", "")
 	m.g = e2e.Start(t, e2e.Embedded(), inventory, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
-	m.iot, m.mobile, m.soap = m.g.As("acme-all-0123456"), e2e.CustomerOf(m.g), m.g.As("").With("Content-Type", e2e.SOAP11Type)
+	m.iot, m.mobile, m.soap = m.g.WithToken("acme-all-0123456"), e2e.CustomerOf(m.g), m.g.WithToken("").With("Content-Type", e2e.SOAP11Type)
 	return m
 }
 

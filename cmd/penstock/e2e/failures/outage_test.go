@@ -35,7 +35,7 @@ func TestOutageLosesNothing(t *testing.T) {
 	s := e2e.OwnServers(t)
 	arrivals, url := e2e.NewMessageCounter(t)
 	g := e2e.Start(t, s, e2e.Fixture(t, "load.yaml", "SINK", url))
-	g.As("acme-all-0123456").Post("/webhooks/lorawan", `{}`).Is(t, 200, "")
+	g.WithToken("acme-all-0123456").Post("/webhooks/lorawan", `{}`).Expect(t, 200, "")
 	l := g.StartLoad(e2e.Connections)
 	for _, server := range e2e.BackEnds() {
 		t.Run(server.Name, func(t *testing.T) {
@@ -47,9 +47,9 @@ func TestOutageLosesNothing(t *testing.T) {
 				b := r.Backends[server.Check]
 				return r, status == http.StatusServiceUnavailable && r.Status == "not ready" && b.Status == "down" && b.Error != ""
 			})
-			g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`)
+			g.WithToken("").Get("/healthz").Expect(t, 200, `{"status": "alive"}`)
 			if server.Check == "records" {
-				resp := g.As("somebody-new").Post("/webhooks/lorawan", `{}`)
+				resp := g.WithToken("somebody-new").Post("/webhooks/lorawan", `{}`)
 				if resp.Status != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
 					t.Errorf("answer to an unknown sender = %d %s, want 503 and Retry-After", resp.Status, resp.Body)
 				}

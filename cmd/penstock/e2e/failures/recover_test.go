@@ -98,7 +98,7 @@ func (r *recoveryFixture) accept(t *testing.T) {
 		acme.Post("/inbound/cdr/sip", e2e.CallRecord(id)).Mentions(t, 200)
 		r.usage, r.calls = r.usage+10, r.calls+1
 	}
-	r.lost.As("").Post(report.RequestURI(), `{"state":"DELIVRD"}`).Mentions(t, 200)
+	r.lost.WithToken("").Post(report.RequestURI(), `{"state":"DELIVRD"}`).Mentions(t, 200)
 	if len(r.load.Refused) > 0 {
 		t.Errorf("posts were refused: %v", r.load.Refused)
 	}

@@ -32,7 +32,7 @@ func TestRulesSurviveKills(t *testing.T) {
 		endpoint := newNotices(t)
 		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", endpoint.url), "PENSTOCK_RULES_ACTIONS_PER_MINUTE=1000000")
 		g.Spawn()
-		endpoint.createRules(g.As("acme-all-0123456"))
+		endpoint.createRules(g.WithToken("acme-all-0123456"))
 		l := g.StartLoad(e2e.Connections)
 		var outageEnd <-chan time.Time
 		for round := range kills {
@@ -121,7 +121,7 @@ func (n *notices) createRules(c e2e.Client) {
 // check compares the alarms and the forwarded frames with the stored frames.
 func (n *notices) check(t *testing.T, l *e2e.Load) {
 	t.Helper()
-	acme := l.G.As("acme-all-0123456")
+	acme := l.G.WithToken("acme-all-0123456")
 	var alarms, frames []string // expected at the endpoint
 	for _, devEUI := range loadedDevices() {
 		stored := acme.ReadingsByTime(devEUI)

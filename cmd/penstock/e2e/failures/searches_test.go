@@ -25,7 +25,7 @@ func postLarge(g *e2e.Gateway) {
 	g.T.Helper()
 	padding := strings.Repeat("z", largePostPadding)
 	for i := range largePosts {
-		g.As("acme-all-0123456").Post("/webhooks/lorawan", fmt.Sprintf(`{"devEUI": "%016x", "padding": %q}`, i+1, padding)).Is(g.T, 200, "")
+		g.WithToken("acme-all-0123456").Post("/webhooks/lorawan", fmt.Sprintf(`{"devEUI": "%016x", "padding": %q}`, i+1, padding)).Expect(g.T, 200, "")
 	}
 	g.AwaitProcessed()
 }
@@ -55,9 +55,9 @@ func TestSearchesAreBounded(t *testing.T) {
 		}
 		maxInFlight := 0.0
 		for len(results) < searches {
-			m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
+			m := e2e.Metrics(t, g.WithToken("").Get("/metrics").Body)
 			maxInFlight = max(maxInFlight, m[`penstock_requests_in_flight{kind="searches"}`])
-			g.As("acme-all-0123456").Get("/iot/devices/none").Mentions(t, 422)
+			g.WithToken("acme-all-0123456").Get("/iot/devices/none").Mentions(t, 422)
 			g.Admin().Get("/admin/accounts").Mentions(t, 200)
 		}
 		wg.Wait()
@@ -80,5 +80,5 @@ func TestSearchesAreBounded(t *testing.T) {
 	if peak := g.Memory("VmHWM"); peak > maxSearchMemory {
 		t.Errorf("peak memory = %d KiB, want at most %d", peak, maxSearchMemory)
 	}
-	relaytest.Equal(t, "the number of searches in flight", e2e.Metrics(t, g.As("").Get("/metrics").Body)[`penstock_requests_in_flight{kind="searches"}`], 0)
+	relaytest.Equal(t, "the number of searches in flight", e2e.Metrics(t, g.WithToken("").Get("/metrics").Body)[`penstock_requests_in_flight{kind="searches"}`], 0)
 }

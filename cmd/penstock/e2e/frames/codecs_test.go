@@ -15,7 +15,7 @@ import (
 // decoders. The codec is suspended, and the other frames are decoded.
 func testEndlessCodec(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
-	acme, globex := g.As("acme-all-0123456"), g.As("globex-all-0123456")
+	acme, globex := g.WithToken("acme-all-0123456"), g.WithToken("globex-all-0123456")
 	const frames = 200
 	const devEUI, globexEUI, acmeEUI = "70b3d57ed00e0001", "70b3d57ed00e0002", "70b3d57ed00e0003"
 	frame := func(n int, devEUI string) string {
@@ -74,7 +74,7 @@ func testEndlessCodec(t *testing.T, s *e2e.Site) {
 // testCodecClock checks the time that a codec reads, for frames, posted readings and trials.
 func testCodecClock(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	clock := acme.CreateDecoder("javascript", "function decodeUplink(input) { return {data: {state: input.recvTime.toISOString() + ' ' + new Date().toISOString()}} }")
 	acme.Post("/iot/decoders/"+clock+"/sensors", `{"sensor_type_id":"state","key":"state"}`).Mentions(t, 200, "state")
 	e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up&decoder_id="+clock, e2e.Fixture(t, "chirpstack/up.json", "70b3d57ed0001234", fridge))
@@ -93,7 +93,7 @@ func testCodecClock(t *testing.T, s *e2e.Site) {
 // length. A longer source is refused.
 func testLongSource(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	const head, tail = "function name(k) {\n  switch (k) {\n", "  }\n}\nfunction decodeUplink(input) { return {data: {temperature: name(input.bytes[0])}} }\n"
 	source := func(size int) string {
 		var b strings.Builder

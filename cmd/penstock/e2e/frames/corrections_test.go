@@ -37,7 +37,7 @@ func fridgeFrame(n int, payload ...byte) string {
 // testCorrectedDecoder corrects a decoder with a trial, a dry run and a replay.
 func testCorrectedDecoder(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	decoder := acme.CreateDecoder("javascript", wrongSource)
 	acme.Post("/iot/decoders/"+decoder+"/sensors", `{"sensor_type_id":"temperature","key":"temperature"}`).Mentions(t, 200, "temperature")
 	for n, payload := range [][]byte{{0x00, 0x28}, {0xff, 0xf6}, {0x30}, {0x00, 0x1e}} {

@@ -55,7 +55,7 @@ func testCredentials(t *testing.T, s *e2e.Site) {
 		{"metrics need no token", "GET", "/metrics", "", "", "", 200, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := g.As("")
+			c := g.WithToken("")
 			if tc.header != "" {
 				c = c.With(tc.header, tc.value)
 			}
@@ -63,14 +63,14 @@ func testCredentials(t *testing.T, s *e2e.Site) {
 			if tc.status == 200 && resp.Status == 200 {
 				return
 			}
-			resp.Is(t, tc.status, tc.answer)
+			resp.Expect(t, tc.status, tc.answer)
 		})
 	}
 }
 
 func testIsolation(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
-	acme, globex := g.As("acme-all-0123456"), g.As("globex-all-0123456")
+	acme, globex := g.WithToken("acme-all-0123456"), g.WithToken("globex-all-0123456")
 	const devEUI = "70b3d57ed0001234"
 	e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json"))
 	device := acme.AwaitDevice(devEUI)
@@ -98,7 +98,7 @@ func testIsolation(t *testing.T, s *e2e.Site) {
 		},
 	} {
 		t.Run("another account does not find "+tc.name, func(t *testing.T) {
-			globex.Do(tc.method, tc.path, tc.body).Is(t, tc.status, tc.answer)
+			globex.Do(tc.method, tc.path, tc.body).Expect(t, tc.status, tc.answer)
 		})
 	}
 	t.Run("the sensor was not changed", func(t *testing.T) {
@@ -111,7 +111,7 @@ func testIsolation(t *testing.T, s *e2e.Site) {
 			return events, len(events) == 1 && strings.Contains(events[0].Reason, "already been claimed")
 		})
 		relaytest.Equal(t, "the readings of the owner", e2e.FormatReadings(e2e.ReadingsOf(acme.Readings(device, ""), "temperature_3")), "temperature_3=27.2@2026-03-01 10:15:30")
-		globex.Get("/iot/devices").Is(t, 200, `{"data": []}`)
+		globex.Get("/iot/devices").Expect(t, 200, `{"data": []}`)
 	})
 	t.Run("two accounts may use the same other identifier", func(t *testing.T) {
 		acme.Post("/webhooks/generic/shed?decoder_id=sent", `{"temperature": 1}`).Mentions(t, 200, `"value":1`)
@@ -123,14 +123,14 @@ func testIsolation(t *testing.T, s *e2e.Site) {
 		}
 	})
 	t.Run("a decoder of another account cannot be used", func(t *testing.T) {
-		globex.Post("/webhooks/generic/barn?decoder_id="+decoder, `{"temperature": 1}`).Is(t, 200, `{"data": [], "notes": ["decoder `+decoder+` is not known"]}`)
+		globex.Post("/webhooks/generic/barn?decoder_id="+decoder, `{"temperature": 1}`).Expect(t, 200, `{"data": [], "notes": ["decoder `+decoder+` is not known"]}`)
 	})
 }
 
 // testReleasedIdentifier releases a device EUI that the wrong account has claimed before the owner.
 func testReleasedIdentifier(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
-	claimant, owner, admin := g.As("acme-all-0123456"), g.As("globex-all-0123456"), g.Admin()
+	claimant, owner, admin := g.WithToken("acme-all-0123456"), g.WithToken("globex-all-0123456"), g.Admin()
 	const devEUI, notation = "70b3d57ed0001234", "70-B3-D5-7E-D0-00-12-34"
 	codec := owner.CreateDecoder("cayenne_lpp", "")
 	owner.Post("/iot/decoders/"+codec+"/sensors", `{"sensor_type_id": "temperature", "key": "temperature_3"}`).Mentions(t, 200)
@@ -143,7 +143,7 @@ func testReleasedIdentifier(t *testing.T, s *e2e.Site) {
 	})
 
 	admin.Get("/admin/identifiers?q=70:B3:D5").Mentions(t, 200, `"identifier":"`+devEUI+`"`, `"account_name":"acme"`, `"device_id":"`+claimedDevice+`"`)
-	admin.Do("DELETE", "/admin/identifiers/"+notation, "").Is(t, 204, "")
+	admin.Do("DELETE", "/admin/identifiers/"+notation, "").Expect(t, 204, "")
 	admin.Do("DELETE", "/admin/identifiers/"+devEUI, "").Mentions(t, 404)
 	admin.Get("/admin/audit?operation=releaseIdentifier").Mentions(t, 200, `"target":"`+devEUI+`"`, `"device_id":"`+claimedDevice+`"`)
 	// The wrong account continues to send. It must not claim the identifier again.

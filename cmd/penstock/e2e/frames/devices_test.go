@@ -23,7 +23,7 @@ func formatMeasured(list []e2e.Reading) string {
 
 func testDevices(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
-	acme, globex := g.As("acme-all-0123456"), g.As("globex-all-0123456")
+	acme, globex := g.WithToken("acme-all-0123456"), g.WithToken("globex-all-0123456")
 	const timestamp = "2026-03-01 10:15:30"
 	up := func(devEUI string) string { return e2e.Fixture(t, "chirpstack/up.json", "70b3d57ed0001234", devEUI) }
 	lorawan := func(identifier string) string {
@@ -39,11 +39,11 @@ func testDevices(t *testing.T, s *e2e.Site) {
 		id := acme.Create("/iot/devices/lorawan", lorawan("70b3d57ed1000002"))
 		deviceOfGlobex := strings.Replace(lorawan("70-b3-d5-7e-d1-00-00-02"), "yard", "shop", 1)
 		g.Admin().Put("/admin/inventory", `{"accounts": [{"name": "globex", "locations": [{"id": "shop", "name": "Shop"}]}]}`).Mentions(t, 200)
-		globex.Post("/iot/devices/lorawan", deviceOfGlobex).Is(t, 422, `{"message": "Device has already been claimed."}`)
-		globex.Do("DELETE", "/iot/devices/"+id, "").Is(t, 422, `{"message": "Invalid Device."}`)
-		acme.Do("DELETE", "/iot/devices/"+id, "").Is(t, 204, "")
+		globex.Post("/iot/devices/lorawan", deviceOfGlobex).Expect(t, 422, `{"message": "Device has already been claimed."}`)
+		globex.Do("DELETE", "/iot/devices/"+id, "").Expect(t, 422, `{"message": "Invalid Device."}`)
+		acme.Do("DELETE", "/iot/devices/"+id, "").Expect(t, 204, "")
 		globex.Create("/iot/devices/lorawan", deviceOfGlobex)
-		acme.Post("/iot/devices/lorawan", lorawan("70b3d57ed1000002")).Is(t, 422, `{"message": "Device has already been claimed."}`)
+		acme.Post("/iot/devices/lorawan", lorawan("70b3d57ed1000002")).Expect(t, 422, `{"message": "Device has already been claimed."}`)
 	})
 	t.Run("a new type of a key takes effect with the next frame, and stored readings are unchanged", func(t *testing.T) {
 		decoder := acme.CreateDecoder("json", "")
@@ -84,7 +84,7 @@ func testDevices(t *testing.T, s *e2e.Site) {
 			acme.Post("/iot/decoders/"+decoder+"/sensors", `{"sensor_type_id": "state", "key": "`+key+`"}`).Mentions(t, 200)
 		}
 		acme.Post("/webhooks/generic/pruned?decoder_id="+decoder, `{"time": "2026-03-01T12:00:00Z", "a": 1, "b": 1}`).Mentions(t, 200)
-		acme.Do("DELETE", "/iot/decoders/"+decoder+"/sensors/a", "").Is(t, 200, `{"data": [{"sensor_type_id": "state", "key": "b"}]}`)
+		acme.Do("DELETE", "/iot/decoders/"+decoder+"/sensors/a", "").Expect(t, 200, `{"data": [{"sensor_type_id": "state", "key": "b"}]}`)
 		acme.Post("/webhooks/generic/pruned", `{"time": "2026-03-01T12:01:00Z", "a": 2, "b": 2}`).Mentions(t, 200)
 		id := acme.AwaitDevice("pruned")
 		for _, key := range []string{"a=1@2026-03-01 12:00:00", "b=2@2026-03-01 12:01:00"} {
@@ -101,10 +101,10 @@ func testDevices(t *testing.T, s *e2e.Site) {
 		if got := acme.Readings(oldID, ""); len(got) != 2 {
 			t.Fatalf("readings = %s, want 2", e2e.FormatReadings(got))
 		}
-		acme.Do("DELETE", "/iot/devices/"+oldID, "").Is(t, 204, "")
-		acme.Get("/iot/devices/"+oldID+"/readings").Is(t, 404, "")
-		acme.Get("/iot/devices/"+oldID+"/readings/latest").Is(t, 404, "")
-		acme.Get("/iot/devices/identifier/70b3d57ed1000003").Is(t, 422, `{"message": "Invalid Device."}`)
+		acme.Do("DELETE", "/iot/devices/"+oldID, "").Expect(t, 204, "")
+		acme.Get("/iot/devices/"+oldID+"/readings").Expect(t, 404, "")
+		acme.Get("/iot/devices/"+oldID+"/readings/latest").Expect(t, 404, "")
+		acme.Get("/iot/devices/identifier/70b3d57ed1000003").Expect(t, 422, `{"message": "Invalid Device."}`)
 		e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.LaterUplink(t, "70b3d57ed1000003"))
 		newID := acme.AwaitDevice("70b3d57ed1000003")
 		want := "relative_humidity_4=60.5@2026-03-01 10:25:30 temperature_3=27.2@2026-03-01 10:25:30"
@@ -125,7 +125,7 @@ func testDevices(t *testing.T, s *e2e.Site) {
 	})
 	t.Run("raw frames are shown while frame logging is on", func(t *testing.T) {
 		id := acme.Create("/iot/devices/lorawan", lorawan("70b3d57ed1000005"))
-		acme.Get("/iot/devices/"+id+"/frames").Is(t, 200, `{"data": []}`)
+		acme.Get("/iot/devices/"+id+"/frames").Expect(t, 200, `{"data": []}`)
 		acme.Do("PATCH", "/iot/devices/"+id, `{"frame_logging": "enabled"}`).Mentions(t, 200, `"frame_logging":"enabled"`)
 		e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up", up("70b3d57ed1000005"))
 		g.AwaitProcessed()
@@ -153,6 +153,6 @@ func testDevices(t *testing.T, s *e2e.Site) {
 		if !strings.Contains(incomplete.Refused, "cayenne_lpp") {
 			t.Errorf("reason of the incomplete frame = %q, want cayenne_lpp in it", incomplete.Refused)
 		}
-		globex.Get("/iot/devices/"+id+"/frames").Is(t, 404, "")
+		globex.Get("/iot/devices/"+id+"/frames").Expect(t, 404, "")
 	})
 }

@@ -38,7 +38,7 @@ func TestGateway(t *testing.T) {
 
 func testFrames(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	t.Run("a ChirpStack frame becomes readings and latest values", func(t *testing.T) {
 		e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json"))
 		id := acme.AwaitDevice("70b3d57ed0001234")
@@ -106,7 +106,7 @@ func testFrames(t *testing.T, s *e2e.Site) {
 		id := acme.AwaitDevice(devEUI)
 		relaytest.Equal(t, "latest before", e2e.FormatReadings(acme.LatestReadings(id)), "temperature_3=27.2@2026-03-01 10:15:30")
 		acme.Post("/iot/decoders/"+decoder+"/sensors", `{"sensor_type_id": "humidity", "key": "relative_humidity_4"}`).
-			Is(t, 200, `{"data": [{"sensor_type_id": "temperature", "key": "temperature_3"}, {"sensor_type_id": "humidity", "key": "relative_humidity_4"}]}`)
+			Expect(t, 200, `{"data": [{"sensor_type_id": "temperature", "key": "temperature_3"}, {"sensor_type_id": "humidity", "key": "relative_humidity_4"}]}`)
 		e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up", e2e.LaterUplink(t, devEUI))
 		relaytest.Equal(t, "latest after", e2e.FormatReadings(acme.LatestReadings(id)), "temperature_3=27.2@2026-03-01 10:25:30 relative_humidity_4=60.5@2026-03-01 10:25:30")
 	})

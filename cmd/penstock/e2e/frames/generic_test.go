@@ -10,7 +10,7 @@ import (
 
 func testGeneric(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	for _, tc := range []struct{ name, path, body, want string }{
 		{
 			"a flat map with the device in the body", "?decoder_id=sent",
@@ -58,7 +58,7 @@ func testGeneric(t *testing.T, s *e2e.Site) {
 	t.Run("only the device of the path exists", func(t *testing.T) {
 		acme.AwaitDevice("shed-3")
 		acme.AwaitDevice("shed%203%2Fleft")
-		acme.Get("/iot/devices/identifier/not-this").Is(t, 422, `{"message": "Invalid Device."}`)
+		acme.Get("/iot/devices/identifier/not-this").Expect(t, 422, `{"message": "Invalid Device."}`)
 	})
 	t.Run("a map without a device is accepted, updates nothing and is quarantined", func(t *testing.T) {
 		acme.Post("/webhooks/generic?decoder_id=sent", `{"temperature": 3}`).Mentions(t, 200, `{"data":[],"notes":["generic: deviceId: is missing, `)

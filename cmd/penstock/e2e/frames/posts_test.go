@@ -23,7 +23,7 @@ func numberedJSON(n int, format string) string {
 // quarantined.
 func testPosts(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"), "PENSTOCK_INBOUND_ANSWER_WAIT=1m") // the answers have all readings
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	decoder := acme.CreateDecoder("expr", "temperature = bytes[0] * 1.0")
 	acme.Post("/iot/decoders/"+decoder+"/sensors", `{"sensor_type_id": "temperature", "key": "temperature"}`).Mentions(t, 200, "temperature")
 	barn := acme.Create("/iot/devices/other", `{"location_id": "yard", "decoder_id": "`+decoder+`", "identifier": "barn", "name": "Barn"}`)
@@ -68,7 +68,7 @@ func testPosts(t *testing.T, s *e2e.Site) {
 	t.Run("a post of too many frames is refused as a whole", func(t *testing.T) {
 		const frames = 1000
 		acme.Post("/webhooks/generic/herd?decoder_id=sent", `[`+numberedJSON(frames+1, `{"temperature": %d}`)+`]`).
-			Is(t, 413, `{"message": "A post may hold at most 1000 frames."}`)
+			Expect(t, 413, `{"message": "A post may hold at most 1000 frames."}`)
 		acme.Post("/webhooks/sensor-vendor", `{"sensorMessages": [`+numberedJSON(frames+1, `{"sensorID": "herd", "dataType": "T", "dataValue": "%d"}`)+`]}`).Mentions(t, 413, "at most 1000 frames")
 		acme.Get("/iot/devices/identifier/herd").Mentions(t, 422)
 		if got := g.Events("q=herd"); len(got) != 0 {
@@ -121,7 +121,7 @@ func testPosts(t *testing.T, s *e2e.Site) {
 			relaytest.Equal(t, "readings", e2e.FormatReadings(acme.Readings(id, "")), step.reading)
 			relaytest.Equal(t, "latest", e2e.FormatReadings(acme.LatestReadings(id)), step.reading)
 			if step.aggregate != "" {
-				acme.Get("/iot/devices/"+id+"/readings/aggregate?type=ave&granularity=day").Is(t, 200, step.aggregate)
+				acme.Get("/iot/devices/"+id+"/readings/aggregate?type=ave&granularity=day").Expect(t, 200, step.aggregate)
 			}
 			var dryRun admin.DryRun
 			g.Admin().Post("/admin/events/replay", `{"ids": ["`+g.Events("q=gate")[0].ID+`"], "dry_run": true}`).Decode(t, &dryRun)

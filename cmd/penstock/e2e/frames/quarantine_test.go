@@ -10,7 +10,7 @@ import (
 
 func testQuarantine(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	for _, tc := range []struct{ name, path, body, reason string }{
 		{"a frame that its decoder cannot read", "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json", "A2cBEARoeQ==", "A2cB"), "cayenne_lpp"},
 		{"a frame with an unknown decoder", "/webhooks/lorawan?decoder_id=none&event=up", e2e.Fixture(t, "chirpstack/up.json", "70b3d57ed0001234", "70b3d57ed0000002"), "decoder none is not known"},

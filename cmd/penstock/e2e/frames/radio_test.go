@@ -24,9 +24,9 @@ func TestRadioDataIsStoredAsConfigured(t *testing.T) {
 			t.Run(tc.detail+", "+s.Name, func(t *testing.T) {
 				bucket := db.NewDatabase(t)
 				g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"), "PENSTOCK_READINGS_RADIO_DATA="+tc.detail, "PENSTOCK_INFLUX_BUCKET="+bucket, "PENSTOCK_INFLUX_URL="+urlOf(s))
-				acme := g.As("acme-all-0123456")
+				acme := g.WithToken("acme-all-0123456")
 				acme.Post("/iot/rules", `{"name":"Heard","on":"reading","when":"uplink.gateways == 2 && uplink.f_port == 2","actions":[{"action":"email","parameters":["a@example.com"]}]}`).Mentions(t, 201, `"Heard"`)
-				acme.Post("/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json")).Is(t, 200, "")
+				acme.Post("/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json")).Expect(t, 200, "")
 				g.AwaitProcessed()
 				device := acme.AwaitDevice("70b3d57ed0001234")
 				relaytest.Equal(t, "the number of readings", len(acme.Readings(device, "")), 2)

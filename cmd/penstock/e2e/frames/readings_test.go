@@ -23,7 +23,7 @@ func periodQuery(startDate, endDate string) string {
 
 func testReadings(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	for n := range 5 {
 		acme.Post("/webhooks/generic/shed?decoder_id=sent",
 			fmt.Sprintf(`{"time": "2026-03-01T10:0%d:00Z", "temperature": %d}`, n, n)).Mentions(t, 200, `"key":"temperature"`)
@@ -45,7 +45,7 @@ func testReadings(t *testing.T, s *e2e.Site) {
 		})
 	}
 	t.Run("an empty list is an empty array", func(t *testing.T) {
-		acme.Get("/iot/devices/"+id+"/readings?"+periodQuery("2026-03-02 00:00:00", "")).Is(t, 200, `{"data": []}`)
+		acme.Get("/iot/devices/"+id+"/readings?"+periodQuery("2026-03-02 00:00:00", "")).Expect(t, 200, `{"data": []}`)
 	})
 	for _, tc := range []struct{ name, query, field, text string }{
 		{"a limit over 1000", "limit=1001", "limit", "The limit must be between 1 and 1000."},
@@ -56,7 +56,7 @@ func testReadings(t *testing.T, s *e2e.Site) {
 	} {
 		t.Run("refused: "+tc.name, func(t *testing.T) {
 			acme.Get("/iot/devices/"+id+"/readings?"+tc.query).
-				Is(t, 422, fmt.Sprintf(`{"message": "The given data was invalid.", "errors": {%q: [%q]}}`, tc.field, tc.text))
+				Expect(t, 422, fmt.Sprintf(`{"message": "The given data was invalid.", "errors": {%q: [%q]}}`, tc.field, tc.text))
 		})
 	}
 	for _, tc := range []struct {
@@ -70,11 +70,11 @@ func testReadings(t *testing.T, s *e2e.Site) {
 		{"the latest readings of an unknown device", "/iot/devices/none/readings/latest", 404, ""},
 		{"the sensors of an unknown device", "/iot/devices/none/sensors", 404, ""},
 	} {
-		t.Run("unknown: "+tc.name, func(t *testing.T) { acme.Get(tc.path).Is(t, tc.status, tc.body) })
+		t.Run("unknown: "+tc.name, func(t *testing.T) { acme.Get(tc.path).Expect(t, tc.status, tc.body) })
 	}
 	t.Run("sensors are found by a part of their name", func(t *testing.T) {
 		acme.Get("/iot/devices/"+id+"/sensors?searchKey=DOO").Mentions(t, 200, `"key":"door"`, `"slope":1`, `"offset":0`, `"retention_days":null`)
-		acme.Get("/iot/devices/"+id+"/sensors?searchKey=nothing").Is(t, 200, `{"data": []}`)
+		acme.Get("/iot/devices/"+id+"/sensors?searchKey=nothing").Expect(t, 200, `{"data": []}`)
 	})
 	t.Run("devices are listed with identifier and type", func(t *testing.T) {
 		type device struct{ ID, Identifier, Type string }
@@ -85,14 +85,14 @@ func testReadings(t *testing.T, s *e2e.Site) {
 	t.Run("a change of a sensor is checked", func(t *testing.T) {
 		sensor := "/iot/sensors/" + acme.LatestReadings(id)[0].SensorID
 		acme.Do("PATCH", sensor, `{"slope": "two"}`).Mentions(t, 422, `"slope"`, "The given data was invalid.")
-		acme.Do("PATCH", sensor, `{"name": " "}`).Is(t, 422, `{"message": "The given data was invalid.", "errors": {"name": ["The name field is required."]}}`)
-		acme.Do("PATCH", "/iot/sensors/none.000000000000", `{"slope": 2}`).Is(t, 404, "")
+		acme.Do("PATCH", sensor, `{"name": " "}`).Expect(t, 422, `{"message": "The given data was invalid.", "errors": {"name": ["The name field is required."]}}`)
+		acme.Do("PATCH", "/iot/sensors/none.000000000000", `{"slope": 2}`).Expect(t, 404, "")
 	})
 }
 
 func testDecoders(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	t.Run("a decoder is created and shown", func(t *testing.T) {
 		var created struct{ Data map[string]any }
 		resp := acme.Post("/iot/decoders", `{"name": "Probe", "description": "in the yard", "type": "lorawan", "useRawPayload": true, "loraWanMacVersion": "1.0.3"}`)
@@ -102,9 +102,9 @@ func testDecoders(t *testing.T, s *e2e.Site) {
 		resp.Decode(t, &created)
 		id, _ := created.Data["id"].(string)
 		bare := fmt.Sprintf(`{"id": %q, "name": "Probe", "description": "in the yard", "type": "lorawan"}`, id)
-		resp.Is(t, 201, `{"data": `+bare+`}`)
-		acme.Get("/iot/decoders/"+id).Is(t, 200, bare)
-		acme.Get("/iot/decoders/"+id+"/sensors").Is(t, 200, `{"data": []}`)
+		resp.Expect(t, 201, `{"data": `+bare+`}`)
+		acme.Get("/iot/decoders/"+id).Expect(t, 200, bare)
+		acme.Get("/iot/decoders/"+id+"/sensors").Expect(t, 200, `{"data": []}`)
 		acme.Get("/iot/decoders").Mentions(t, 200, `{"data":[`, `"id":"`+id+`"`, `"id":"lpp"`, `"id":"torn"`)
 	})
 	for _, tc := range []struct{ name, body, want string }{
@@ -121,7 +121,7 @@ func testDecoders(t *testing.T, s *e2e.Site) {
 		{"JSON that ends early", `{"name": `, `{"message": "Invalid JSON."}`},
 		{"JSON of another shape", `[1]`, `{"message": "Invalid JSON."}`},
 	} {
-		t.Run("refused: "+tc.name, func(t *testing.T) { acme.Post("/iot/decoders", tc.body).Is(t, 422, tc.want) })
+		t.Run("refused: "+tc.name, func(t *testing.T) { acme.Post("/iot/decoders", tc.body).Expect(t, 422, tc.want) })
 	}
 	t.Run("a source that does not compile is refused with the reason", func(t *testing.T) {
 		acme.Post("/iot/decoders", `{"name": "a", "description": "b", "type": "other", "codec": "expr", "source": "x = ("}`).Mentions(t, 422, `"source"`)
@@ -131,17 +131,17 @@ func testDecoders(t *testing.T, s *e2e.Site) {
 	})
 	t.Run("sensors are added to a decoder", func(t *testing.T) {
 		path := "/iot/decoders/" + acme.CreateDecoder("json", "") + "/sensors"
-		acme.Post(path, `{"sensor_type_id": "temperature", "key": "t"}`).Is(t, 200, `{"data": [{"sensor_type_id": "temperature", "key": "t"}]}`)
-		acme.Post(path, `{"sensor_type_id": "humidity", "key": "t"}`).Is(t, 200, `{"data": [{"sensor_type_id": "humidity", "key": "t"}]}`)
-		acme.Get(path).Is(t, 200, `{"data": [{"sensor_type_id": "humidity", "key": "t"}]}`)
+		acme.Post(path, `{"sensor_type_id": "temperature", "key": "t"}`).Expect(t, 200, `{"data": [{"sensor_type_id": "temperature", "key": "t"}]}`)
+		acme.Post(path, `{"sensor_type_id": "humidity", "key": "t"}`).Expect(t, 200, `{"data": [{"sensor_type_id": "humidity", "key": "t"}]}`)
+		acme.Get(path).Expect(t, 200, `{"data": [{"sensor_type_id": "humidity", "key": "t"}]}`)
 		acme.Post(path, `{"sensor_type_id": "nothing", "key": "t"}`).
-			Is(t, 422, `{"message": "The given data was invalid.", "errors": {"sensor_type_id": ["The selected sensor type id is invalid."]}}`)
+			Expect(t, 422, `{"message": "The given data was invalid.", "errors": {"sensor_type_id": ["The selected sensor type id is invalid."]}}`)
 		acme.Post(path, `{"sensor_type_id": "humidity"}`).
-			Is(t, 422, `{"message": "The given data was invalid.", "errors": {"key": ["The key field is required."]}}`)
+			Expect(t, 422, `{"message": "The given data was invalid.", "errors": {"key": ["The key field is required."]}}`)
 	})
 	t.Run("an unknown decoder is 404 with an empty body", func(t *testing.T) {
-		acme.Get("/iot/decoders/none").Is(t, 404, "")
-		acme.Get("/iot/decoders/none/sensors").Is(t, 404, "")
-		acme.Post("/iot/decoders/none/sensors", `{"sensor_type_id": "humidity", "key": "t"}`).Is(t, 404, "")
+		acme.Get("/iot/decoders/none").Expect(t, 404, "")
+		acme.Get("/iot/decoders/none/sensors").Expect(t, 404, "")
+		acme.Post("/iot/decoders/none/sensors", `{"sensor_type_id": "humidity", "key": "t"}`).Expect(t, 404, "")
 	})
 }

@@ -13,7 +13,7 @@ import (
 // gateway that never runs for an hour would never delete old readings.
 func testRetentionAtStart(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	readAt := time.Now().UTC().AddDate(0, 0, -3)
 	acme.Post("/webhooks/generic/cellar?decoder_id=sent", `{"time":"`+readAt.Format(time.RFC3339)+`","temperature":11,"door":"shut"}`).Mentions(t, 200, "shut")
 	g.AwaitProcessed()
@@ -31,7 +31,7 @@ func testRetentionAtStart(t *testing.T, s *e2e.Site) {
 	relaytest.NoError(t, g.Stop())
 	g.Run()
 	relaytest.Eventually(t, "old readings are deleted", func() (any, bool) {
-		got := e2e.FormatReadings(g.As("acme-all-0123456").Readings(id, ""))
+		got := e2e.FormatReadings(g.WithToken("acme-all-0123456").Readings(id, ""))
 		return got, !strings.Contains(got, "temperature=") && strings.Contains(got, "door=")
 	})
 }

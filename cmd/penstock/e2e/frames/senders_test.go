@@ -178,7 +178,7 @@ func TestBodiesOfEverySender(t *testing.T) {
 
 func checkPost(g *e2e.Gateway, t *testing.T, p senderPost) {
 	body := e2e.Fixture(t, "senders/"+p.file)
-	acme := g.As("acme-all-0123456").With("Content-Type", "application/json")
+	acme := g.WithToken("acme-all-0123456").With("Content-Type", "application/json")
 	if name, value, ok := strings.Cut(p.header, ": "); ok {
 		acme = acme.With(name, value)
 	}
@@ -291,23 +291,23 @@ func TestSignedPostNeedsNoToken(t *testing.T) {
 	const secret = "f3203a20a2e8dfaf6686b621f56d05e3"
 	sum := func(body string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(body+secret))) }
 	pack := e2e.Fixture(t, "senders/kpn-things-senml/001.json")
-	anonymous, target := g.As(""), "/webhooks/lpwan/hq?decoder_id=bytes"
-	anonymous.Post(target, pack).Is(t, 401, `{"message":"Unauthenticated."}`)
-	anonymous.With("Things-Message-Token", sum(pack+" ")).Post(target, pack).Is(t, 401, `{"message":"Unauthenticated."}`)
-	anonymous.With("Things-Message-Token", sum(pack)).Post("/webhooks/lpwan/hr", pack).Is(t, 401, `{"message":"Unauthenticated."}`)
-	anonymous.With("Things-Message-Token", sum(pack)).Post(target, pack).Is(t, 200, "")
-	acme := g.As("acme-all-0123456")
+	anonymous, target := g.WithToken(""), "/webhooks/lpwan/hq?decoder_id=bytes"
+	anonymous.Post(target, pack).Expect(t, 401, `{"message":"Unauthenticated."}`)
+	anonymous.With("Things-Message-Token", sum(pack+" ")).Post(target, pack).Expect(t, 401, `{"message":"Unauthenticated."}`)
+	anonymous.With("Things-Message-Token", sum(pack)).Post("/webhooks/lpwan/hr", pack).Expect(t, 401, `{"message":"Unauthenticated."}`)
+	anonymous.With("Things-Message-Token", sum(pack)).Post(target, pack).Expect(t, 200, "")
+	acme := g.WithToken("acme-all-0123456")
 	if got := acme.Readings(acme.AwaitDevice("0059AC0000000000"), ""); len(got) != 1 || got[0].Key != "payload" {
 		t.Errorf("readings = %s, want one of payload", e2e.FormatReadings(got))
 	}
 	body := e2e.Fixture(t, "senders/thingpark/119.json")
 	stale := "/webhooks/lorawan/hq?LrnDevEui=20635F0108000496&LrnFPort=17&LrnInfos=TWA_100002167.1111.AS-1-111974&AS_ID=TWA_100002167.1111.AS&Time="
 	anonymous.Post(stale+"2021-04-07T08%3A49%3A51.551%2B00%3A00&Token=196c22898bf95fcf48b72be198c89256410660b9b514539651344baa594ad74f", body).
-		Is(t, 401, `{"message":"Unauthenticated."}`)
+		Expect(t, 401, `{"message":"Unauthenticated."}`)
 	now := time.Now().UTC().Format("2006-01-02T15:04:05.000+00:00")
 	signed := strings.TrimPrefix(stale, "/webhooks/lorawan/hq?") + now
 	token := sum("100002167" + "20635F0108000496" + "17" + "18" + "032ce4850919d85d4c9f793ad148d24f32f3c6b5488f5a087cbeb1488f5a998c83ab" + signed)
-	anonymous.Post("/webhooks/lorawan/hq?"+strings.NewReplacer("+", "%2B", ":", "%3A").Replace(signed)+"&Token="+token, body).Is(t, 200, "")
+	anonymous.Post("/webhooks/lorawan/hq?"+strings.NewReplacer("+", "%2B", ":", "%3A").Replace(signed)+"&Token="+token, body).Expect(t, 200, "")
 	acme.AwaitDevice("20635F0108000496")
 	if strings.Contains(g.Logs.String(), secret) {
 		t.Error("the log contains the secret")

@@ -25,9 +25,9 @@ const (
 // posts, and that a replay of all events changes nothing.
 func testSupplements(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "senders.yaml"))
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	for _, body := range []string{loriotGateways, loriotFrame, sigfoxPosition, sigfoxFrame, loriotGateways, sigfoxPosition} {
-		acme.Post("/webhooks/lpwan?decoder_id=bytes", body).Is(t, 200, "")
+		acme.Post("/webhooks/lpwan?decoder_id=bytes", body).Expect(t, 200, "")
 		g.AwaitProcessed()
 	}
 	loriot, sigfox := acme.AwaitDevice("A84041D2C5182F0A"), acme.AwaitDevice("1CF2A0")
@@ -84,9 +84,9 @@ func testLoss(t *testing.T, s *e2e.Site) {
 		return // InfluxQL only
 	}
 	g := e2e.Start(t, s, e2e.Fixture(t, "senders.yaml"))
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	for minute, count := range []int{10, 11, 14, 15, 18} {
-		acme.Post("/webhooks/lorawan?decoder_id=bytes&event=up", fmt.Sprintf(`{"deduplicationId":"%d","time":"2026-03-01T12:%02d:00Z","deviceInfo":{"devEui":"a84041d2c5182f0b"},"fCnt":%d,"fPort":2,"data":"AQ=="}`, count, minute, count)).Is(t, 200, "")
+		acme.Post("/webhooks/lorawan?decoder_id=bytes&event=up", fmt.Sprintf(`{"deduplicationId":"%d","time":"2026-03-01T12:%02d:00Z","deviceInfo":{"devEui":"a84041d2c5182f0b"},"fCnt":%d,"fPort":2,"data":"AQ=="}`, count, minute, count)).Expect(t, 200, "")
 	}
 	g.AwaitProcessed()
 	_, query, found := strings.Cut(e2e.APIPage(t, "webhooks"), "```sql\n")

@@ -64,7 +64,7 @@ func testSplitUsage(t *testing.T, s *e2e.Site) {
 		}
 	}
 	for _, g := range c.Gateways {
-		e2e.CustomerOf(g).Get("/v3/mno/job/"+id+"/usage").Is(t, 200, report.Body)
+		e2e.CustomerOf(g).Get("/v3/mno/job/"+id+"/usage").Expect(t, 200, report.Body)
 	}
 }
 
@@ -145,7 +145,7 @@ func testSplitLedger(t *testing.T, s *e2e.Site) {
 	})
 	export := clientA.Get("/ledgers/" + ledgers[0].Hash + "/export").Body
 	for _, g := range c.Gateways {
-		g.As("acme-all-0123456").Get("/ledgers/"+ledgers[0].Hash+"/export").Is(t, 200, export)
+		g.WithToken("acme-all-0123456").Get("/ledgers/"+ledgers[0].Hash+"/export").Expect(t, 200, export)
 	}
 }
 
@@ -153,7 +153,7 @@ func testRevoked(t *testing.T, s *e2e.Site) {
 	c := e2e.StartCluster(t, s, e2e.UsageInventory("https://127.0.0.1:9/"))
 	for _, g := range c.Gateways {
 		g.XAuth("globex-token-0123456").Get("/v3/mno").Mentions(t, 200, e2e.SIMG)
-		g.As("globex-token-0123456").Post("/inbound/cdr/sim", e2e.UsageRecord("x", e2e.SIMG, 1)).Mentions(t, 200)
+		g.WithToken("globex-token-0123456").Post("/inbound/cdr/sim", e2e.UsageRecord("x", e2e.SIMG, 1)).Mentions(t, 200)
 	}
 	c.Gateways[0].Admin().Put("/admin/inventory?prune=true&allow_removals=100", `{"accounts":[{"name":"globex","tokens":[{"token":"globex-2-0123456","scopes":["cellular","carrier"]}]}]}`).Mentions(t, 200)
 	for _, g := range c.Gateways {
@@ -161,8 +161,8 @@ func testRevoked(t *testing.T, s *e2e.Site) {
 			resp := g.XAuth("globex-token-0123456").Get("/v3/mno")
 			return resp, resp.Status == http.StatusUnauthorized
 		})
-		g.As("globex-token-0123456").Post("/inbound/cdr/sim", e2e.UsageRecord("y", e2e.SIMG, 1)).Mentions(t, 401)
-		g.As("globex-2-0123456").Post("/inbound/cdr/sim", e2e.UsageRecord("z", e2e.SIMG, 1)).Mentions(t, 200)
+		g.WithToken("globex-token-0123456").Post("/inbound/cdr/sim", e2e.UsageRecord("y", e2e.SIMG, 1)).Mentions(t, 401)
+		g.WithToken("globex-2-0123456").Post("/inbound/cdr/sim", e2e.UsageRecord("z", e2e.SIMG, 1)).Mentions(t, 200)
 	}
 }
 
@@ -234,7 +234,7 @@ func testSplitDuplicates(t *testing.T, s *e2e.Site) {
     relays: {geo: [{id: g-all, prefix: "4478", action: http_get, parameters: ["%s/in?m=%%m"]}]}
 `, sink.URL)
 	c := e2e.StartCluster(t, s, inventory)
-	initech := func(g *e2e.Gateway) e2e.Client { return g.As("initech-all-0123456") }
+	initech := func(g *e2e.Gateway) e2e.Client { return g.WithToken("initech-all-0123456") }
 	const count = 10
 	for n := range count {
 		requireOK(t, c.PostToEach("/inbound/cdr/sim", e2e.CarrierOf, func(int) string { return e2e.UsageRecord(fmt.Sprint("u", n), e2e.SIMA, 100) }))

@@ -23,7 +23,7 @@ func testStolenDatabase(t *testing.T, s *e2e.Site) {
 	inventory := e2e.Fixture(t, "contract.yaml", "http://127.0.0.1:9/in", "http://user:planted-relay@127.0.0.1:9/in", "https://example.com/callback", "https://example.com/callback?key=planted-callback")
 	c := e2e.StartCluster(t, s, inventory, "PENSTOCK_TRUSTED_PROXIES=127.0.0.1", "PENSTOCK_DELIVERY_SCHEDULE=100ms")
 	gatewayA, gatewayB := c.Gateways[0], c.Gateways[1]
-	gatewayA.As("acme-all-0123456").PostInboundText("planted", "447800055555", "hello")
+	gatewayA.WithToken("acme-all-0123456").PostInboundText("planted", "447800055555", "hello")
 	gatewayA.AwaitDelivery("g1", "dead")
 	gatewayA.AddUser("anna", "admin", "")
 	relaytest.Eventually(t, "every gateway is registered", func() (any, bool) {
@@ -44,7 +44,7 @@ func testStolenDatabase(t *testing.T, s *e2e.Site) {
 	n := 0
 	for text := range values {
 		n++
-		thief := gatewayA.As("").With("X-Forwarded-For", fmt.Sprintf("10.0.%d.%d", n/256, n%256)) // each text has its own address, because failed attempts of an address are limited
+		thief := gatewayA.WithToken("").With("X-Forwarded-For", fmt.Sprintf("10.0.%d.%d", n/256, n%256)) // each text has its own address, because failed attempts of an address are limited
 		bearer := "Bearer " + text
 		keys := relaytest.Must(gateway.NewKeys([]string{text}))(t)
 		for _, attempt := range []struct {

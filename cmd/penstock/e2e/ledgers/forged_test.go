@@ -105,7 +105,7 @@ func TestForgedEntriesAreNotSigned(t *testing.T) {
 						"validate": tl.acme.Post("/ledgers/tokens/validate", `{"token":"`+tc.token+`"}`),
 						"claim":    tl.acme.Post("/ledgers/tokens/claim", `{"token":"`+tc.token+`"}`),
 						"history":  tl.acme.Get("/ledgers/tokens/" + tc.token + "/history"),
-						"redirect": tl.As("").Get("/t/" + tc.token),
+						"redirect": tl.WithToken("").Get("/t/" + tc.token),
 						"export":   tl.acme.Get("/ledgers/assets/export"),
 					} {
 						if resp.Status < 400 {

@@ -32,7 +32,7 @@ func TestClaimsSurviveKills(t *testing.T) {
 		callback := e2e.NewLedgerCallback(t)
 		g := e2e.NewGateway(t, s, e2e.Fixture(t, "ledgers.yaml", "CALLBACK", callback.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 		g.Spawn()
-		acme := g.As("acme-all-0123456")
+		acme := g.WithToken("acme-all-0123456")
 		token := acme.CreateToken("assets", `{}`)
 		accepted := sendClaims(g, acme, token, claims, kills)
 		for _, id := range accepted {
@@ -107,27 +107,27 @@ func sendClaims(g *e2e.Gateway, c e2e.Client, token string, claims, kills int) [
 func testLedgers(t *testing.T, s *e2e.Site) {
 	callback := e2e.NewLedgerCallback(t)
 	g := e2e.Start(t, s, e2e.Fixture(t, "ledgers.yaml", "CALLBACK", callback.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
-	acme, globex := g.As("acme-all-0123456"), g.As("globex-all-0123456")
+	acme, globex := g.WithToken("acme-all-0123456"), g.WithToken("globex-all-0123456")
 	var job string
 	acme.Post("/ledgers/assets/tokens", `{"metadata":{"a":"<b>"}}`).Decode(t, &job)
 	var created struct{ Data struct{ Token string } }
 	g.AwaitLedgerJob(acme, job, &created)
 	token := created.Data.Token
 	const invalidToken = `{"message":"The given token was invalid.","errors":{"token":["The given token was invalid."]}}`
-	globex.Get("/ledgers/jobs/"+job).Is(t, 404, "")
-	globex.Get("/ledgers/tokens/"+token+"/history").Is(t, 422, invalidToken)
+	globex.Get("/ledgers/jobs/"+job).Expect(t, 404, "")
+	globex.Get("/ledgers/tokens/"+token+"/history").Expect(t, 422, invalidToken)
 	for path, body := range map[string]string{
 		"/ledgers/tokens/claim": `{"token":"` + token + `"}`, "/ledgers/tokens/validate": `{"token":"` + token + `"}`,
 		"/ledgers/tokens/metadata": `{"token":"` + token + `","metadata":{}}`,
 	} {
-		globex.Post(path, body).Is(t, 422, invalidToken)
+		globex.Post(path, body).Expect(t, 422, invalidToken)
 	}
 	var ledgers []struct{ Name, Hash string }
 	acme.Get("/ledgers").Decode(t, &ledgers)
 	for _, name := range []string{ledgers[0].Hash, "none"} {
-		globex.Post("/ledgers/"+name+"/tokens", `{}`).Is(t, 404, "")
-		globex.Get("/ledgers/"+name+"/export").Is(t, 404, "")
-		globex.Get("/ledgers/"+name+"/ca").Is(t, 404, "")
+		globex.Post("/ledgers/"+name+"/tokens", `{}`).Expect(t, 404, "")
+		globex.Get("/ledgers/"+name+"/export").Expect(t, 404, "")
+		globex.Get("/ledgers/"+name+"/ca").Expect(t, 404, "")
 	}
 	acme.Get("/ledgers/"+ledgers[0].Hash+"/export").Mentions(t, 200, `"metadata":{"a":"<b>"}`)
 	g.Admin().Put("/admin/inventory?prune=true&allow_removals=100", `{"accounts":[{"name":"acme","tokens":[{"token":"acme-all-0123456"}]}]}`).Mentions(t, 200, "account acme: ledger assets: it has a history")

@@ -39,7 +39,7 @@ func startTamperedLedger(t *testing.T, settings ...string) *tamperedLedger {
 	callback := e2e.NewLedgerCallback(t)
 	settings = append(settings, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "ledgers.yaml", "CALLBACK", callback.URL), settings...)
-	tl := &tamperedLedger{Gateway: g, acme: g.As("acme-all-0123456")}
+	tl := &tamperedLedger{Gateway: g, acme: g.WithToken("acme-all-0123456")}
 	for range 3 {
 		tl.tokens = append(tl.tokens, tl.createToken())
 	}
@@ -214,7 +214,7 @@ func TestTokensThatDifferFromTheLogAreRefused(t *testing.T) {
 			tl.write(strings.Split(statement, "; ")...)
 			tl.verify().Mentions(t, e2e.ExitFailed, tc.wantOutput)
 			for _, resp := range []e2e.Response{
-				tl.acme.Post("/ledgers/tokens/validate", `{"token":"`+tl.tokens[0]+`"}`), tl.As("").Get("/t/" + tl.tokens[0]),
+				tl.acme.Post("/ledgers/tokens/validate", `{"token":"`+tl.tokens[0]+`"}`), tl.WithToken("").Get("/t/" + tl.tokens[0]),
 			} {
 				if tc.refused && resp.Status < 400 {
 					t.Errorf("answer for the changed token = %v, want an error", resp)

@@ -20,7 +20,7 @@ func TestVerifyNamesTheChangedEntry(t *testing.T) {
 	database := dbtest.Shared(t).NewDatabase(t)
 	callback := e2e.NewLedgerCallback(t)
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "ledgers.yaml", "CALLBACK", callback.URL), "PENSTOCK_DATABASE_URL="+database, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	for range 3 {
 		acme.CreateToken("assets", `{"metadata":{"serial":"A-17"}}`)
 	}

@@ -77,7 +77,7 @@ func TestEveryDashboardQueryHasAResult(t *testing.T) {
 		"a decoder of an account":          {"--decoder lpp --account 1", `"title": "Penstock: Field tester"`, 0},
 		"a decoder of the other account":   {"--decoder lpp --account 2", `"title": "Penstock: Globex's own"`, 0},
 		"units of the decoder's sensors":   {"--decoder sent", `"unit": "celsius"`, 0},
-		"a decoder without mapped keys":    {"--decoder " + g.As("acme-all-0123456").CreateDecoder("json", ""), "maps no keys", 1},
+		"a decoder without mapped keys":    {"--decoder " + g.WithToken("acme-all-0123456").CreateDecoder("json", ""), "maps no keys", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := g.RunCommand("", append([]string{"dashboard"}, strings.Fields(tc.args)...)...)
@@ -120,7 +120,7 @@ const completeDevice = "70b3d57ed0aa0002"
 // devices with a counter also report their battery.
 func postFrames(g *e2e.Gateway) {
 	g.T.Helper()
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	firstFrameAt := time.Now().UTC().Add(-time.Hour)
 	for n := range 30 {
 		frameTime := firstFrameAt.Add(time.Duration(n) * 2 * time.Minute).Format("2006-01-02T15:04:05.000Z")

@@ -36,11 +36,11 @@ func TestEventsForOperatorsAreLogged(t *testing.T) {
 	inventory := e2e.Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", (&e2e.Site{}).Mailbox())
 	g := e2e.NewGateway(t, e2e.Embedded(), inventory, "PENSTOCK_LOG_FORMAT=json", "PENSTOCK_LOG_ACCESS=true")
 	g.Spawn()
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	const id = "the-id-of-a-proxy-1"
 	acme.With("X-Request-Id", id).Post("/webhooks/lpwan", `{"hello": "world"}`).Mentions(t, 200)
 	acme.PostInboundText("dead-1", "447800015555", "nobody takes it")
-	g.As("a-wrong-token-0123").With("X-Request-Id", id).Get("/iot/devices").Mentions(t, 401)
+	g.WithToken("a-wrong-token-0123").With("X-Request-Id", id).Get("/iot/devices").Mentions(t, 401)
 	g.Admin().Put("/admin/inventory?prune=true", inventory).Mentions(t, 200)
 	g.Admin().Put("/admin/inventory", "accounts: 7").Mentions(t, 422)
 	relaytest.Eventually(t, "the quarantined event", func() (any, bool) { return nil, len(g.Events("state=quarantined")) == 1 })

@@ -16,13 +16,13 @@ func TestMetricsAreWellNamedAndCountEveryStep(t *testing.T) {
 	t.Parallel()
 	sink := e2e.NewSink(t, nil)
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", "box@example.com"))
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	e2e.PostWebhook(t, acme, "/webhooks/lpwan", `{"deviceId": "metered", "temperature": 1}`)
 	acme.PostInboundText("metered-1", "447800015555", "measured")
 	sink.Await(t, "/longer", 1)
 	g.AwaitDelivery("g-longer", "delivered")
 	g.AwaitProcessed()
-	text := g.As("").Get("/metrics").Body
+	text := g.WithToken("").Get("/metrics").Body
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
 	relaytest.NoError(t, err)
 	for _, p := range problems {

@@ -23,7 +23,7 @@ func TestGateway(t *testing.T) {
 
 func testOperations(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
-	t.Run("the gateway is alive", func(t *testing.T) { g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`) })
+	t.Run("the gateway is alive", func(t *testing.T) { g.WithToken("").Get("/healthz").Expect(t, 200, `{"status": "alive"}`) })
 	t.Run("readiness names each back end and its kind", func(t *testing.T) {
 		want := map[string]string{"records": "embedded", "readings": "embedded", "mail": "simulated", "operator": "simulated", "lookup": "simulated", "carrier simulator": "simulated", "queue": "embedded", "gateways": "node", "journal cdr": "embedded", "journal uplink": "embedded", "journal sms": "embedded", "journal receipt": "embedded", "ledgers": "master key", "clock": ""}
 		if s.Redis != nil {
@@ -40,17 +40,17 @@ func testOperations(t *testing.T, s *e2e.Site) {
 		})
 	})
 	t.Run("metrics parse, and count accepted and quarantined entries", func(t *testing.T) {
-		e2e.PostWebhook(t, g.As("acme-all-0123456"), "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json"))
-		e2e.PostWebhook(t, g.As("acme-all-0123456"), "/webhooks/lorawan", `{"nothing": 1}`)
+		e2e.PostWebhook(t, g.WithToken("acme-all-0123456"), "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json"))
+		e2e.PostWebhook(t, g.WithToken("acme-all-0123456"), "/webhooks/lorawan", `{"nothing": 1}`)
 		g.AwaitProcessed()
 		relaytest.Eventually(t, "the metrics have the numbers of events", func() (any, bool) {
-			m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
+			m := e2e.Metrics(t, g.WithToken("").Get("/metrics").Body)
 			return m, m[`penstock_entries_accepted_total{kind="uplink"}`] == 2 && m[`penstock_entries_processed_total{kind="uplink"}`] == 2 &&
 				m[`penstock_entries_quarantined_total{kind="uplink"}`] == 1 && m[`penstock_entries_pending{kind="uplink"}`] == 0 && m["go_goroutines"] > 0
 		})
 	})
 	t.Run("every answer has a request id of its own", func(t *testing.T) {
-		resp, b := g.As("").Get("/healthz"), g.As("").Get("/nowhere")
+		resp, b := g.WithToken("").Get("/healthz"), g.WithToken("").Get("/nowhere")
 		if resp.Header.Get("X-Request-Id") == "" || resp.Header.Get("X-Request-Id") == b.Header.Get("X-Request-Id") {
 			t.Errorf("request ids = %q and %q, want two different ids", resp.Header.Get("X-Request-Id"), b.Header.Get("X-Request-Id"))
 		}
@@ -67,7 +67,7 @@ func testOperations(t *testing.T, s *e2e.Site) {
 		if code := e2e.ExitCode(err); code != 1 || !strings.Contains(string(output), g.DataDir()) || !strings.Contains(string(output), "in use") {
 			t.Errorf("exit code = %d, output = %s\nwant 1 and the directory in use", code, output)
 		}
-		g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`)
+		g.WithToken("").Get("/healthz").Expect(t, 200, `{"status": "alive"}`)
 	})
 	t.Run("commands", func(t *testing.T) { testCommands(t, g) })
 }

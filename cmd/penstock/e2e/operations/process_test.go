@@ -33,13 +33,13 @@ func testDrain(t *testing.T, s *e2e.Site) {
 	})
 	g := e2e.NewGateway(t, s, e2e.Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", s.Mailbox()))
 	g.Spawn()
-	g.As("acme-all-0123456").PostInboundText("d1", "447800015555", "in flight")
+	g.WithToken("acme-all-0123456").PostInboundText("d1", "447800015555", "in flight")
 	sink.Await(t, "/longer", 1)
 	conn := relaytest.Must(net.Dial("tcp", strings.TrimPrefix(g.URL(), "http://")))(t)
 	defer func() { _ = conn.Close() }()
 	const body = `{"deviceId": "slow", "temperature": 1}`
 	fmt.Fprintf(conn, "POST /webhooks/lorawan HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer acme-all-0123456\r\nContent-Length: %d\r\n\r\n%s", len(body), body[:10])
-	g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`)
+	g.WithToken("").Get("/healthz").Expect(t, 200, `{"status": "alive"}`)
 
 	code := make(chan int, 1)
 	go func() { code <- g.Terminate() }()
@@ -65,10 +65,10 @@ func testRestart(t *testing.T, s *e2e.Site) {
 	g := e2e.NewGateway(t, s, `{"accounts": []}`, "PENSTOCK_ADMIN_TOKEN=")
 	g.Spawn()
 	token := readSecret(t, filepath.Join(g.DataDir(), e2e.AdminTokenFile))
-	operator := g.As(token)
+	operator := g.WithToken(token)
 	operator.Put("/admin/inventory", e2e.Fixture(t, "inventory.yaml")).Mentions(t, 200, "acme")
 	operator.Put("/admin/inventory", e2e.Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", s.Mailbox())).Mentions(t, 200, "acme")
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json"))
 	id := acme.AwaitDevice("70b3d57ed0001234")
 	oldReadings := e2e.FormatReadings(acme.LatestReadings(id))
@@ -101,7 +101,7 @@ func TestStartWithoutConfiguration(t *testing.T) {
 	g := e2e.NewGateway(t, e2e.Embedded(), "", "PENSTOCK_ADMIN_TOKEN=", "PENSTOCK_INVENTORY=", "PENSTOCK_EGRESS_ALLOW=")
 	g.Spawn()
 	path := filepath.Join(g.DataDir(), e2e.DemoTokenFile)
-	demo := g.As(readSecret(t, path))
+	demo := g.WithToken(readSecret(t, path))
 	t.Run("the log names the files of the tokens, but not the tokens", func(t *testing.T) {
 		log := g.Logs.String()
 		if !strings.Contains(log, path) || !strings.Contains(log, filepath.Join(g.DataDir(), e2e.AdminTokenFile)) || strings.Contains(log, readSecret(t, path)) {

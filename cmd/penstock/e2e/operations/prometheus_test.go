@@ -73,7 +73,7 @@ func TestEveryPrometheusQueryHasAResult(t *testing.T) {
 	relaytest.NoError(t, child.Start())
 	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
 
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	n := 0
 	query := func(expr string) (rows int, problem string) {
 		resp, err := http.Get("http://" + address + "/api/v1/query?query=" + url.QueryEscape(expr)) //nolint:noctx // the answer is local

@@ -74,15 +74,15 @@ func TestTLSAndHangup(t *testing.T) {
 		relaytest.Eventually(t, line, func() (any, bool) { return g.Logs.Tail(10), strings.Contains(g.Logs.String(), line) })
 	}
 	t.Run("requests with large bodies pass", func(t *testing.T) {
-		acme := g.As("acme-all-0123456")
+		acme := g.WithToken("acme-all-0123456")
 		e2e.PostWebhook(t, acme, "/webhooks/lpwan", `{"deviceId": "sealed", "temperature": 1, "note": "`+strings.Repeat("x", 100_000)+`"}`)
-		alive := g.As("").Get("/healthz")
-		alive.Is(t, 200, `{"status": "alive"}`)
+		alive := g.WithToken("").Get("/healthz")
+		alive.Expect(t, 200, `{"status": "alive"}`)
 		relaytest.Equal(t, "Strict-Transport-Security", alive.Header.Get("Strict-Transport-Security"), "max-age=31536000")
 		if got := serialOf(t, g); got != 1 {
 			t.Errorf("serial number = %d, want 1", got)
 		}
-		if m := e2e.Metrics(t, g.As("").Get("/metrics").Body); m["penstock_tls_certificate_expiry_timestamp_seconds"] < float64(time.Now().Unix()) {
+		if m := e2e.Metrics(t, g.WithToken("").Get("/metrics").Body); m["penstock_tls_certificate_expiry_timestamp_seconds"] < float64(time.Now().Unix()) {
 			t.Error("the metric with the expiry of the certificate is missing or in the past")
 		}
 	})
@@ -103,7 +103,7 @@ func TestTLSAndHangup(t *testing.T) {
 		if resp.StatusCode != 200 {
 			t.Errorf("status = %d, want 200", resp.StatusCode)
 		}
-		g.As("").Get("/debug/pprof/").Mentions(t, 404)
+		g.WithToken("").Get("/debug/pprof/").Mentions(t, 404)
 	})
 	t.Run("SIGHUP exchanges the certificate and sets the level", func(t *testing.T) {
 		writeCertificate(t, cert, key, 2)
@@ -115,7 +115,7 @@ func TestTLSAndHangup(t *testing.T) {
 		relaytest.Eventually(t, "the new certificate", func() (any, bool) { n := serialOf(t, g); return n, n == 2 })
 		relaytest.Eventually(t, "requests write no INFO lines at the level WARN", func() (any, bool) {
 			oldCount := strings.Count(g.Logs.String(), "msg=request ")
-			g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`) // over the open connection
+			g.WithToken("").Get("/healthz").Expect(t, 200, `{"status": "alive"}`) // over the open connection
 			newCount := strings.Count(g.Logs.String(), "msg=request ")
 			return newCount - oldCount, newCount == oldCount
 		})

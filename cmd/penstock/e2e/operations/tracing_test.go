@@ -111,7 +111,7 @@ func TestTracesFollowTraffic(t *testing.T) {
 		"PENSTOCK_TRACING_URL="+c.url, "PENSTOCK_TRACING_HEADERS=api-key=collector-key", "PENSTOCK_DELIVERY_SCHEDULE=100ms,100ms")
 	newTrace := func(n int) (id string, client e2e.Client) {
 		id = strings.Repeat(fmt.Sprint(n), 32)
-		return id, g.As("acme-all-0123456").With("Traceparent", "00-"+id+"-00f067aa0ba902b7-01")
+		return id, g.WithToken("acme-all-0123456").With("Traceparent", "00-"+id+"-00f067aa0ba902b7-01")
 	}
 	sms, client := newTrace(1)
 	client.PostInboundText("m1", "447860000001", "hello")
@@ -154,5 +154,5 @@ func TestTracesFollowTraffic(t *testing.T) {
 			t.Errorf("%s = %q, want %q", name, got, want)
 		}
 	}
-	g.As("").Get("/metrics").Mentions(t, 200, `penstock_spans_total{outcome="dropped"} 0`)
+	g.WithToken("").Get("/metrics").Mentions(t, 200, `penstock_spans_total{outcome="dropped"} 0`)
 }

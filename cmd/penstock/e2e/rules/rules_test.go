@@ -52,7 +52,7 @@ func newRuleFixture(t *testing.T, s *e2e.Site, credit int) *ruleFixture {
 	r.Gateway = e2e.NewGateway(t, s, rulesInventory(t, credit))
 	r.Configure("carriers:\n" + r.peer.CarrierConfig("one"))
 	r.Run()
-	r.acme = r.As("acme-all-0123456")
+	r.acme = r.WithToken("acme-all-0123456")
 	body, err := json.Marshal(map[string]any{
 		"name": "Too warm", "on": "reading", "when": "values.temperature_3 > 30", "clear": "values.temperature_3 < 25",
 		"devices": map[string]any{"decoder_id": "lpp"},
@@ -139,7 +139,7 @@ func TestRulesExecuteEveryAction(t *testing.T) {
 		if n := len(r.sink.Requests("/shaped")) + len(r.sink.Requests("/got/70b3d57ed0001234")) + len(r.Mails(r.mailbox)); n != 6 {
 			t.Errorf("requests and mails = %d, want 6", n)
 		}
-		e2e.CustomerOf(r.Gateway).Get("/v2/sms/credit").Is(t, 200, `{"data":{"credit":98}}`)
+		e2e.CustomerOf(r.Gateway).Get("/v2/sms/credit").Expect(t, 200, `{"data":{"credit":98}}`)
 		r.checkAlarm("cleared")
 	})
 }
@@ -214,7 +214,7 @@ func TestRulesWithoutCredit(t *testing.T) {
 		return r.Deliveries("kind=rule&number=" + ruleNumber), len(r.texts()) == 1
 	})
 	r.awaitDeliveries(5)
-	e2e.CustomerOf(r.Gateway).Get("/v2/sms/credit").Is(t, 200, `{"data":{"credit":4}}`)
+	e2e.CustomerOf(r.Gateway).Get("/v2/sms/credit").Expect(t, 200, `{"data":{"credit":4}}`)
 
 	r.Admin().Post("/admin/deliveries/replay", `{"ids":["`+delivery.ID+`"]}`).Mentions(t, 200, `"count":0`)
 	r.Admin().Post("/admin/deliveries/replay", `{"ids":["`+delivery.ID+`"],"include_delivered":true}`).Mentions(t, 200, `"count":1`)
@@ -225,7 +225,7 @@ func TestRulesWithoutCredit(t *testing.T) {
 func TestInvalidActionsAreRefused(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), rulesInventory(t, 5), "PENSTOCK_EGRESS_ALLOW=")
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	for action, want := range map[string][2]string{
 		`{"action":"http_post","parameters":["https://example.com/","http://10.1.2.3/%state"]}`:               {"actions[0].parameters[1]", "10.1.2.3"},
 		`{"action":"http_get","parameters":["http://localhost/?t=%key:t"]}`:                                   {"actions[0].parameters[0]", "this machine"},
@@ -247,7 +247,7 @@ func TestInvalidActionsAreRefused(t *testing.T) {
 func TestRulesWithSimulators(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), rulesInventory(t, 5))
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	acme.Post("/iot/rules", `{"name":"Forward","on":"reading","actions":[{"action":"sms","parameters":["447700900123"]},{"action":"email","parameters":["ops@example.com"]}]}`).Mentions(t, 201)
 	e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json"))
 	relaytest.Eventually(t, "the SMS and the mail are simulated", func() (any, bool) {

@@ -18,7 +18,7 @@ func TestKilledGatewaySendsEachSMSOfARuleOnce(t *testing.T) {
 	random := e2e.Random(t)
 	g := e2e.NewGateway(t, e2e.Embedded(), rulesInventory(t, 100_000))
 	g.Spawn()
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	acme.Post("/iot/rules", `{"name":"Forward","on":"reading","actions":[{"action":"sms","parameters":["447700900123"],"body":"'frame ' + uplink.f_cnt"}]}`).Mentions(t, 201)
 	stop, frameCounts := make(chan struct{}), make(chan int)
 	go func() { frameCounts <- postUntil(t, acme, stop) }()

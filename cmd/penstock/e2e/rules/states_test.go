@@ -28,7 +28,7 @@ func postReading(c e2e.Client, t *testing.T, device string, readAt time.Time, ce
 func testRules(t *testing.T, s *e2e.Site) {
 	sink := e2e.NewSink(t, nil)
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	ruleID := acme.Create("/iot/rules", fmt.Sprintf(`{"name":"Hot","on":"reading","when":"values.temperature > 30","clear":"values.temperature < 28",
 "actions":[{"action":"http_post","parameters":["%s/hot"]}]}`, sink.URL))
 	acme.Create("/iot/rules", fmt.Sprintf(`{"name":"All","on":"reading","actions":[{"action":"http_post","parameters":["%s/all"]}]}`, sink.URL))

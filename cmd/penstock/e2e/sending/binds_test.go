@@ -40,7 +40,7 @@ func TestReceiptsArriveOverAnotherBind(t *testing.T) {
 		for _, name := range []string{"carrier op bind 1-transmitter", "carrier op bind 2-receiver"} {
 			relaytest.Equal(t, name, r.Backends[name].Status, "ok")
 		}
-		m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
+		m := e2e.Metrics(t, g.WithToken("").Get("/metrics").Body)
 		for metric, want := range map[string]float64{
 			`penstock_carrier_bound{bind="1-transmitter",carrier="op"}`: 1, `penstock_carrier_bound{bind="2-receiver",carrier="op"}`: 1,
 			`penstock_carrier_receipts_total{bind="1-transmitter",carrier="op"}`: 0, `penstock_carrier_receipts_total{bind="2-receiver",carrier="op"}`: 3,
@@ -79,7 +79,7 @@ func TestPartsArriveOverTwoBinds(t *testing.T) {
 	peer.AwaitAnswers()
 	sink.awaitRequests(t, "/sms", n, "m", "o", "d")
 	checkEachOnce(t, sink.countBy("/sms", "m", "o", "d"), want)
-	m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
+	m := e2e.Metrics(t, g.WithToken("").Get("/metrics").Body)
 	for _, bind := range []string{"1-transceiver", "2-transceiver"} {
 		relaytest.Equal(t, "the parts over "+bind, m[`penstock_carrier_messages_total{bind="`+bind+`",carrier="op"}`], float64(n))
 	}
@@ -114,7 +114,7 @@ func TestBindsOfSeveralGateways(t *testing.T) {
 	checkEachOnce(t, sink.countBy("/sms", "m", "o", "d"), want)
 	e2e.AwaitReports(t, reports, wantReports...)
 	for _, g := range gateways {
-		m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
+		m := e2e.Metrics(t, g.WithToken("").Get("/metrics").Body)
 		for _, metric := range []string{"penstock_carrier_messages_total", "penstock_carrier_receipts_total"} {
 			if m[metric+`{bind="2-receiver",carrier="op"}`] == 0 {
 				t.Errorf("%s of a gateway = 0, want at least 1", metric)
@@ -139,7 +139,7 @@ func TestOneGatewayHoldsTheBinds(t *testing.T) {
 		t.Helper()
 		relaytest.Eventually(t, "one gateway is bound", func() (any, bool) {
 			index = slices.IndexFunc(running, func(g *e2e.Gateway) bool {
-				return e2e.Metrics(t, g.As("").Get("/metrics").Body)[`penstock_carrier_bound{bind="1-transceiver",carrier="op"}`] == 1
+				return e2e.Metrics(t, g.WithToken("").Get("/metrics").Body)[`penstock_carrier_bound{bind="1-transceiver",carrier="op"}`] == 1
 			})
 			return index, index >= 0
 		})

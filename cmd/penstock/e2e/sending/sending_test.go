@@ -76,7 +76,7 @@ func TestSendingToAnSMSC(t *testing.T) {
 			t.Errorf("%s was submitted %d times, want %d", number, submissions[number], want)
 		}
 	}
-	acme.Get("/v2/sms/credit").Is(t, 200, fmt.Sprintf(`{"data":{"credit":%d}}`, 100-len(numbers)))
+	acme.Get("/v2/sms/credit").Expect(t, 200, fmt.Sprintf(`{"data":{"credit":%d}}`, 100-len(numbers)))
 	acme.Get("/v2/sms/pending").Mentions(t, 200, `"data":[]`)
 }
 
@@ -221,12 +221,12 @@ func TestHTTPCarrier(t *testing.T) {
 	relaytest.NoError(t, err)
 	e2e.AwaitReports(t, sink, "447700900123:8")
 	report := reportURL.RequestURI()
-	g.As("").Post(strings.Replace(report, "sig=", "sig=0", 1), `{"state":"DELIVRD"}`).Mentions(t, 401)
-	g.As("").Post(report, `{"state":"PERHAPS"}`).Mentions(t, 422, "state")
-	g.As("").Post(report, `{"state":"ENROUTE"}`).Mentions(t, 200, `"id"`)
-	g.As("").Get(report+"&code=1").Mentions(t, 200, `"id"`)
+	g.WithToken("").Post(strings.Replace(report, "sig=", "sig=0", 1), `{"state":"DELIVRD"}`).Mentions(t, 401)
+	g.WithToken("").Post(report, `{"state":"PERHAPS"}`).Mentions(t, 422, "state")
+	g.WithToken("").Post(report, `{"state":"ENROUTE"}`).Mentions(t, 200, `"id"`)
+	g.WithToken("").Get(report+"&code=1").Mentions(t, 200, `"id"`)
 	e2e.AwaitReports(t, sink, "447700900123:8", "447700900123:4", "447700900123:1")
-	g.As("acme-token-0123456").Post("/inbound/dlr/json", `{"ref":"99-1-0","code":1}`).Mentions(t, 200)
+	g.WithToken("acme-token-0123456").Post("/inbound/dlr/json", `{"ref":"99-1-0","code":1}`).Mentions(t, 200)
 	relaytest.Eventually(t, "a report about another account's message is unrouted", func() (any, bool) {
 		events := g.Events("kind=receipt&state=unrouted")
 		return events, len(events) == 1

@@ -97,7 +97,7 @@ func TestMessagesFromAnSMSCArriveOnce(t *testing.T) {
 		peer.Await("the gateway's enquire_link", func(e e2e.SMSCEvent) bool { return e.EnquireLink })
 		peer.Await("the gateway's answer to its enquire_link", func(e e2e.SMSCEvent) bool { return e.EnquireLinkResp })
 		g.AwaitProcessed()
-		m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
+		m := e2e.Metrics(t, g.WithToken("").Get("/metrics").Body)
 		relaytest.NoError(t, g.Stop())
 		checkEachOnce(t, sink.countBy("/sms", "m", "o", "d"), want)
 		if answers.Refused+answers.Broken > 0 {

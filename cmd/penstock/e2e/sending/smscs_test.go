@@ -286,7 +286,7 @@ func TestBindsAndSMSCsAreKilled(t *testing.T) {
 	e2e.AwaitReports(t, reports, want...)
 	inbound.awaitRequests(t, "/sms", len(wantInbound), "m", "o", "d")
 	g.AwaitProcessed()
-	m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
+	m := e2e.Metrics(t, g.WithToken("").Get("/metrics").Body)
 	relaytest.NoError(t, g.Stop())
 
 	parts, repeatCount := 0, 0

@@ -94,7 +94,7 @@ func TestSOAPClients(t *testing.T) {
 				relaytest.Equal(t, "the step "+w.Step, step, w)
 			}
 			credit -= 14
-			acme.Get("/v2/sms/credit").Is(t, 200, fmt.Sprintf(`{"data":{"credit":%d}}`, credit))
+			acme.Get("/v2/sms/credit").Expect(t, 200, fmt.Sprintf(`{"data":{"credit":%d}}`, credit))
 		})
 	}
 }
@@ -109,15 +109,15 @@ func TestRefusedSOAPRequestsAreNotCharged(t *testing.T) {
 		{"a report to a link-local address", strings.Replace(e2e.SOAPEnvelope("acme", "447700900123"), "</messagetype>", "</messagetype><dlrep><callbackurl>http://169.254.169.254/</callbackurl><callbacktype>HTTPGET</callbacktype></dlrep>", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: dlrep.callbackurl: The dlrep.callbackurl is refused"},
 		{"more than the credit", strings.Replace(e2e.SOAPEnvelope("acme", "447700900123"), "</number>", "</number><number>447700900124</number>", 1), "<responsecode>2</responsecode><creditsused>0</creditsused><description>Insufficient credit.</description>"},
 	} {
-		g.As("").With("Content-Type", e2e.SOAP11Type).Post("/soap", tc.body).Mentions(t, 200, tc.want)
+		g.WithToken("").With("Content-Type", e2e.SOAP11Type).Post("/soap", tc.body).Mentions(t, 200, tc.want)
 		if resp := customer.Get("/v2/sms/credit"); resp.Body != `{"data":{"credit":1}}` {
 			t.Errorf("%s: credit = %s, want 1", tc.name, resp.Body)
 		}
 	}
-	g.As("").With("Content-Type", e2e.SOAP11Type).Post("/soap", e2e.SOAPEnvelope("acme", "447700900123")).Mentions(t, 200, "<responsecode>0</responsecode><creditsused>1</creditsused>")
-	customer.Get("/v2/sms/credit").Is(t, 200, `{"data":{"credit":0}}`)
+	g.WithToken("").With("Content-Type", e2e.SOAP11Type).Post("/soap", e2e.SOAPEnvelope("acme", "447700900123")).Mentions(t, 200, "<responsecode>0</responsecode><creditsused>1</creditsused>")
+	customer.Get("/v2/sms/credit").Expect(t, 200, `{"data":{"credit":0}}`)
 	g.Admin().Put("/admin/inventory", `{"accounts":[{"name":"acme","soap":{"username":"acme","password":"another"}}]}`).Mentions(t, 200, "acme")
-	g.As("").With("Content-Type", e2e.SOAP11Type).Post("/soap", e2e.SOAPEnvelope("acme", "447700900123")).Mentions(t, 500, "Unauthenticated: unknown username or password.")
+	g.WithToken("").With("Content-Type", e2e.SOAP11Type).Post("/soap", e2e.SOAPEnvelope("acme", "447700900123")).Mentions(t, 500, "Unauthenticated: unknown username or password.")
 	if logs := g.Logs.String(); strings.Contains(logs, "secret") || strings.Contains(logs, "447700900123") {
 		t.Errorf("the log contains a password or a number: %s", logs)
 	}

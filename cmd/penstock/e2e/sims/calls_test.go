@@ -23,7 +23,7 @@ func TestCallRecordsFromSwitchToArchive(t *testing.T) {
 	e2e.OnEmbeddedSite(t, func(t *testing.T, s *e2e.Site) {
 		t.Parallel()
 		g := e2e.Start(t, s, e2e.Fixture(t, "contract.yaml"))
-		carrierClient, acme, mailbox := g.As("acme-all-0123456"), e2e.CustomerOf(g), s.Mailbox()
+		carrierClient, acme, mailbox := g.WithToken("acme-all-0123456"), e2e.CustomerOf(g), s.Mailbox()
 		g.Admin().Put("/admin/inventory", `{"accounts":[{"name":"globex","tokens":[{"token":"globex-token-0123456"}]}]}`)
 		formulaRecord := `{"id":"=cmd()","start":"2026-11-21T00:00:00Z","from":"+447700900123","to":"@SUM(A1)"}`
 		for range 2 { // a switch repeats a post after a lost answer
@@ -69,8 +69,8 @@ func TestCallRecordsFromSwitchToArchive(t *testing.T) {
 			found := g.Deliveries("kind=notice")
 			return found, len(found) == 1 && (found[0].State == "simulated" || found[0].State == "delivered")
 		})
-		g.XAuth("globex-token-0123456").Get("/v2/sip/cdr/"+handle+"/download").Is(t, 404, "")
-		acme.Get("/v2/sip/trunk/source-ips").Is(t, 200, `{"data":[{"source_ips":["192.0.2.1"]}]}`)
+		g.XAuth("globex-token-0123456").Get("/v2/sip/cdr/"+handle+"/download").Expect(t, 404, "")
+		acme.Get("/v2/sip/trunk/source-ips").Expect(t, 200, `{"data":[{"source_ips":["192.0.2.1"]}]}`)
 	})
 }
 
@@ -81,7 +81,7 @@ func TestKillLosesNoCallRecords(t *testing.T) {
 	random := e2e.Random(t)
 	g := e2e.NewGateway(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
 	g.Spawn()
-	carrierClient, acme := g.As("acme-all-0123456"), e2e.CustomerOf(g)
+	carrierClient, acme := g.WithToken("acme-all-0123456"), e2e.CustomerOf(g)
 	acknowledged, handle := make(map[string]bool), ""
 	for n := range e2e.Rounds(t, "PENSTOCK_TEST_KILLS", 2, 20) {
 		callUntilKilled(g, random, func(i int) error {

@@ -74,7 +74,7 @@ func TestLargeExportNeedsLittleMemory(t *testing.T) {
 func postUsage(g *e2e.Gateway, count int) {
 	g.T.Helper()
 	const batchSize = 20_000
-	mno := g.As("acme-all-0123456").With("Content-Type", "text/csv")
+	mno := g.WithToken("acme-all-0123456").With("Content-Type", "text/csv")
 	for start := 0; start < count; start += batchSize {
 		var b strings.Builder
 		b.WriteString("id,iccid,start_time,type,bytes,duration\n")
@@ -90,7 +90,7 @@ func postUsage(g *e2e.Gateway, count int) {
 func awaitRecords(g *e2e.Gateway, maxWait time.Duration) {
 	g.T.Helper()
 	for deadline := time.Now().Add(maxWait); ; <-time.After(100 * time.Millisecond) {
-		lag := e2e.Metrics(g.T, g.As("").Get("/metrics").Body)[`penstock_entries_pending{kind="cdr"}`]
+		lag := e2e.Metrics(g.T, g.WithToken("").Get("/metrics").Body)[`penstock_entries_pending{kind="cdr"}`]
 		if lag == 0 {
 			return
 		}

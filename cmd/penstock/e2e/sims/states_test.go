@@ -27,7 +27,7 @@ accounts:
 	const newSubscriber = `{"subscriber": {"forename": "Ada"}}`
 
 	t.Run("a request is 424 and no job begins while the operator is down", func(t *testing.T) {
-		acme.Post(sims+"9004/activate", newSubscriber).Is(t, http.StatusFailedDependency,
+		acme.Post(sims+"9004/activate", newSubscriber).Expect(t, http.StatusFailedDependency,
 			`{"success": false, "message": "Service temporarily unavailable. Please try again later."}`)
 		acme.Get(sims+"9004").Mentions(t, 200, `"current_state":"pending","requested_state":"pending"`)
 		acme.Get("/v3/mno/job").Mentions(t, 200, `"data":[]`)
@@ -35,11 +35,11 @@ accounts:
 	})
 	t.Run("a refusal fails the job", func(t *testing.T) {
 		id := g.AwaitJob(acme.Post(sims+"9001/activate", newSubscriber))
-		acme.Get("/v3/mno/job/"+id+"/status").Is(t, 200, `{"success": true, "message": "Job found.",
+		acme.Get("/v3/mno/job/"+id+"/status").Expect(t, 200, `{"success": true, "message": "Job found.",
 			"data": {"id": "`+id+`", "status": "failed", "error": "The simulated operator refuses."}}`)
 		acme.Get(sims+"9001").Mentions(t, 200, `"current_state":"pending","requested_state":"pending"`)
-		g.XAuth("globex-all-0123456").Get("/v3/mno/job/"+id+"/status").Is(t, 404, `{"success": false, "message": "Invalid job."}`)
-		g.XAuth("globex-all-0123456").Post(sims+"9001/activate", newSubscriber).Is(t, 404, `{"success": false, "message": "SIM not found."}`)
+		g.XAuth("globex-all-0123456").Get("/v3/mno/job/"+id+"/status").Expect(t, 404, `{"success": false, "message": "Invalid job."}`)
+		g.XAuth("globex-all-0123456").Post(sims+"9001/activate", newSubscriber).Expect(t, 404, `{"success": false, "message": "SIM not found."}`)
 	})
 	t.Run("a SIM has the state that the operator reports, not the requested state", func(t *testing.T) {
 		id := g.AwaitJob(acme.Post(sims+"9006/activate", newSubscriber))

@@ -236,27 +236,27 @@ func testUsage(t *testing.T, s *e2e.Site) {
 	)
 	for body, want := range map[string]string{november + "}": header + firstRow + otherRows, november + `,"subscriber_id":"` + subscriber + `"}`: header + otherRows} {
 		id := acme.CompleteJob("/v3/mno/job/cdr", body)
-		acme.Get("/v3/mno/job/"+id+"/cdr/stream").Is(t, 200, want)
-		globex.Get("/v3/mno/job/"+id+"/cdr/stream").Is(t, 404, `{"success":false,"message":"File not found."}`)
-		acme.Get("/v3/mno/job/"+id+"/usage").Is(t, 404, `{"success":false,"message":"Invalid job."}`)
+		acme.Get("/v3/mno/job/"+id+"/cdr/stream").Expect(t, 200, want)
+		globex.Get("/v3/mno/job/"+id+"/cdr/stream").Expect(t, 404, `{"success":false,"message":"File not found."}`)
+		acme.Get("/v3/mno/job/"+id+"/usage").Expect(t, 404, `{"success":false,"message":"Invalid job."}`)
 	}
 	file := acme.CompleteJob("/v3/mno/job/cdr", november+"}") // records from a file add nothing if they are posted again
 	acme.With("Content-Type", "text/csv").Post("/inbound/cdr/sim", acme.Get("/v3/mno/job/"+file+"/cdr/stream").Body).Mentions(t, 200, `"records":3`)
 	g.AwaitProcessed()
 	file = acme.CompleteJob("/v3/mno/job/cdr", november+"}")
-	acme.Get("/v3/mno/job/"+file+"/cdr/stream").Is(t, 200, header+firstRow+otherRows)
+	acme.Get("/v3/mno/job/"+file+"/cdr/stream").Expect(t, 200, header+firstRow+otherRows)
 	id := acme.CompleteJob("/v3/mno/job/usage", november+`,"name":"Early November"}`)
 	row := func(iccid, subscriber, company string, bytes int) string {
 		return fmt.Sprintf(`{"iccid":%q,"subscriber_id":%q,"subscriber_company_name":%q,"start_date":"2026-11-01T00:00:00.000000Z","end_date":"2026-11-03T00:00:01.000000Z","usage":%d,"unit":"bytes"}`, iccid, subscriber, company, bytes)
 	}
-	acme.Get("/v3/mno/job/"+id+"/usage?per_page=1&page=2").Is(t, 200, `{"success":true,"message":"Usage report found.","data":[`+row(e2e.SIMB, subscriber, "Rays", 20)+
+	acme.Get("/v3/mno/job/"+id+"/usage?per_page=1&page=2").Expect(t, 200, `{"success":true,"message":"Usage report found.","data":[`+row(e2e.SIMB, subscriber, "Rays", 20)+
 		`],"meta":{"current_page":2,"last_page":2,"per_page":1,"total":2,"count":1}}`)
 	acme.Get("/v3/mno/job/"+id+"/usage").Mentions(t, 200, row(e2e.SIMA, "", "", 0))
-	globex.Get("/v3/mno/job/"+id+"/usage").Is(t, 404, `{"success":false,"message":"Invalid job."}`)
+	globex.Get("/v3/mno/job/"+id+"/usage").Expect(t, 404, `{"success":false,"message":"Invalid job."}`)
 	acme.Get("/v3/mno/job?name=Early%20November").Mentions(t, 200, id, `"action":"usage_report"`)
-	globex.Post("/v3/mno/job/cdr", november+"}").Is(t, 404, `{"success":false,"message":"No CDR records found for the given period."}`)
+	globex.Post("/v3/mno/job/cdr", november+"}").Expect(t, 404, `{"success":false,"message":"No CDR records found for the given period."}`)
 	empty := globex.CompleteJob("/v3/mno/job/usage", november+"}")
 	globex.Get("/v3/mno/job/"+empty+"/usage").Mentions(t, 200, `"data":[]`, `"total":0`)
-	globex.Post("/v3/mno/job/cdr", november+`,"subscriber_id":"`+subscriber+`"}`).Is(t, 422,
+	globex.Post("/v3/mno/job/cdr", november+`,"subscriber_id":"`+subscriber+`"}`).Expect(t, 422,
 		`{"message":"The given data was invalid.","errors":{"subscriber_id":["The selected subscriber id is invalid."]}}`)
 }

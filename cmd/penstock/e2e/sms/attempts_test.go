@@ -37,7 +37,7 @@ func testAttempts(t *testing.T, s *e2e.Site) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		}
 	}, "PENSTOCK_DELIVERY_SCHEDULE=100ms,100ms")
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	t.Run("a delivery is attempted again after 500, and every attempt is recorded", func(t *testing.T) {
 		acme.PostInboundText("a1", "447800555501", "try again")
 		firstAttempt, secondAttempt := sink.Await(t, "/one", 1), sink.Await(t, "/one", 2)
@@ -94,21 +94,21 @@ func testAttempts(t *testing.T, s *e2e.Site) {
 	close(corrected)
 	t.Run("dead deliveries are replayed with the same id", func(t *testing.T) {
 		g.Admin().Post("/admin/deliveries/replay", `{}`).Mentions(t, 422, "Give ids or at least one filter")
-		g.Admin().Post("/admin/deliveries/replay", `{"relay": "g-longer"}`).Is(t, 200, `{"count": 1}`)
+		g.Admin().Post("/admin/deliveries/replay", `{"relay": "g-longer"}`).Expect(t, 200, `{"count": 1}`)
 		relaytest.Equal(t, "attempts", e2e.AttemptStatuses(g.AwaitDelivery("g-longer", "delivered")), "410 200")
 		requests := sink.Requests("/longer")
 		if len(requests) != 2 || requests[0].Header.Get("Webhook-Id") != requests[1].Header.Get("Webhook-Id") {
 			t.Errorf("number of requests = %d, want 2 with one webhook-id", len(requests))
 		}
-		g.Admin().Post("/admin/deliveries/replay", `{"state": "dead"}`).Is(t, 200, `{"count": 3}`)
+		g.Admin().Post("/admin/deliveries/replay", `{"state": "dead"}`).Expect(t, 200, `{"count": 3}`)
 		for _, relay := range []string{"v-get", "v-post", "g-post"} {
 			g.AwaitDelivery(relay, "delivered")
 		}
-		g.Admin().Post("/admin/deliveries/replay", `{"state": "dead"}`).Is(t, 200, `{"count": 0}`)
+		g.Admin().Post("/admin/deliveries/replay", `{"state": "dead"}`).Expect(t, 200, `{"count": 0}`)
 	})
 	t.Run("delivered deliveries are replayed only with include_delivered", func(t *testing.T) {
-		g.Admin().Post("/admin/deliveries/replay", `{"relay": "g-longer"}`).Is(t, 200, `{"count": 0}`)
-		g.Admin().Post("/admin/deliveries/replay", `{"relay": "g-longer", "include_delivered": true}`).Is(t, 200, `{"count": 1}`)
+		g.Admin().Post("/admin/deliveries/replay", `{"relay": "g-longer"}`).Expect(t, 200, `{"count": 0}`)
+		g.Admin().Post("/admin/deliveries/replay", `{"relay": "g-longer", "include_delivered": true}`).Expect(t, 200, `{"count": 1}`)
 		sink.Await(t, "/longer", 3)
 	})
 	t.Run("filters are checked", func(t *testing.T) {
@@ -137,7 +137,7 @@ func testEgress(t *testing.T, s *e2e.Site) {
 		name := privateName(t)
 		port := sink.URL[strings.LastIndex(sink.URL, ":"):]
 		g.Apply("", relay("http://"+name+port+"/in?m=%msg"))
-		g.As("acme-all-0123456").PostInboundText("e1", "447800019999", "inside")
+		g.WithToken("acme-all-0123456").PostInboundText("e1", "447800019999", "inside")
 		delivery := g.AwaitDelivery("v", "dead")
 		relaytest.Equal(t, "the reason", delivery.Reason, "the address is not public")
 		if len(delivery.Attempts) != 1 || !strings.Contains(delivery.Attempts[0].Error, name+" is not public") {

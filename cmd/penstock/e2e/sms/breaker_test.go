@@ -24,7 +24,7 @@ func testBreaker(t *testing.T, s *e2e.Site) {
 	g.Spawn()
 	const n = 40
 	for i := range n {
-		g.As("acme-all-0123456").PostInboundText(fmt.Sprintf("b%d", i), "447800019999", fmt.Sprintf("text %d", i))
+		g.WithToken("acme-all-0123456").PostInboundText(fmt.Sprintf("b%d", i), "447800019999", fmt.Sprintf("text %d", i))
 	}
 	type breaker struct {
 		Endpoint, Relay, Target, Reason string
@@ -55,7 +55,7 @@ func testBreaker(t *testing.T, s *e2e.Site) {
 	g.AwaitMetric("penstock_breakers_open", 1)
 	repaired.Store(true)
 	if b := openBreaker(); b.Endpoint != "" { // a probe may have closed the breaker
-		g.Admin().Do(http.MethodDelete, "/admin/breakers/"+b.Endpoint, "").Is(t, http.StatusNoContent, "")
+		g.Admin().Do(http.MethodDelete, "/admin/breakers/"+b.Endpoint, "").Expect(t, http.StatusNoContent, "")
 	}
 	relaytest.Eventually(t, "every message is delivered", func() (any, bool) {
 		delivered := g.Deliveries("limit=1000&state=delivered")

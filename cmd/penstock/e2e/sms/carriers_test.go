@@ -26,13 +26,13 @@ accounts:
 	}
 	const form = "Body=hi&From=%2B447700900123&MessageSid=SM1&To=%2B447860000001"
 	validSignature := sign("https://sms.example.com/gw/inbound/sms/twilio/tw" + "BodyhiFrom+447700900123MessageSidSM1To+447860000001")
-	twilio := g.As("").With("Content-Type", "application/x-www-form-urlencoded")
-	twilio.With("X-Twilio-Signature", sign("another")).Post("/inbound/sms/twilio/tw", form).Is(t, 401, `{"message":"Unauthenticated."}`)
+	twilio := g.WithToken("").With("Content-Type", "application/x-www-form-urlencoded")
+	twilio.With("X-Twilio-Signature", sign("another")).Post("/inbound/sms/twilio/tw", form).Expect(t, 401, `{"message":"Unauthenticated."}`)
 	for range 2 { // a carrier repeats a message after a lost answer
-		twilio.With("X-Twilio-Signature", validSignature).Post("/inbound/sms/twilio/tw", form).Is(t, 200, `<?xml version="1.0" encoding="UTF-8"?><Response></Response>`)
+		twilio.With("X-Twilio-Signature", validSignature).Post("/inbound/sms/twilio/tw", form).Expect(t, 200, `<?xml version="1.0" encoding="UTF-8"?><Response></Response>`)
 	}
 	twilio.With("X-Twilio-Signature", sign("https://sms.example.com/gw/inbound/sms/twilio/tw"+"MessageSidSM2MessageStatusdelivered")).
-		Post("/inbound/sms/twilio/tw", "MessageSid=SM2&MessageStatus=delivered").Is(t, 200, `<?xml version="1.0" encoding="UTF-8"?><Response></Response>`)
+		Post("/inbound/sms/twilio/tw", "MessageSid=SM2&MessageStatus=delivered").Expect(t, 200, `<?xml version="1.0" encoding="UTF-8"?><Response></Response>`)
 	g.AwaitProcessed()
 	g.XAuth("acme-token-0123456").Get("/v2/sms-relay/vmn/desk/inbox").Mentions(t, 200, `"data":"hi"`, `"total":1`)
 }

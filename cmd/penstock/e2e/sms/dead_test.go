@@ -41,7 +41,7 @@ func TestThousandsOfDeadDeliveriesAreListedFilteredAndReplayed(t *testing.T) {
 		}
 		g := e2e.Start(t, s, e2e.Fixture(t, "load.yaml", `"SINK/load?m=%m&i=%i"`, strings.Join(endpoints, ", ")))
 		for n := range deadCount / endpointsPerMessage {
-			g.As("acme-all-0123456").PostInboundText(fmt.Sprintf("m%d", n), "447800012345", fmt.Sprintf("message-%04d", n))
+			g.WithToken("acme-all-0123456").PostInboundText(fmt.Sprintf("m%d", n), "447800012345", fmt.Sprintf("message-%04d", n))
 		}
 		g.AwaitMetric("penstock_deliveries_dead_total", float64(deadCount))
 
@@ -68,7 +68,7 @@ func TestThousandsOfDeadDeliveriesAreListedFilteredAndReplayed(t *testing.T) {
 
 		corrected.Store(true)
 		startedAt = time.Now()
-		g.Admin().Post("/admin/deliveries/replay", `{"state": "dead"}`).Is(t, 200, fmt.Sprintf(`{"count": %d}`, deadCount))
+		g.Admin().Post("/admin/deliveries/replay", `{"state": "dead"}`).Expect(t, 200, fmt.Sprintf(`{"count": %d}`, deadCount))
 		t.Logf("all %d replayed in %s", deadCount, time.Since(startedAt).Round(time.Millisecond))
 		g.AwaitMetric("penstock_deliveries_delivered_total", float64(deadCount))
 		t.Logf("all delivered %s after the call began", time.Since(startedAt).Round(time.Millisecond))

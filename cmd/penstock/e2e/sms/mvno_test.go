@@ -23,7 +23,7 @@ accounts:
         - {id: slow, prefix: "4478001", action: black_hole, iccid: "8944000000000009004"}
         - {id: none, prefix: "4478002", action: black_hole}`
 	g := e2e.Start(t, e2e.Embedded(), inventory, "PENSTOCK_DELIVERY_SCHEDULE=300ms,300ms,300ms,300ms,300ms,300ms,300ms,300ms")
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	restAPI := e2e.CustomerOf(g).With("Content-Type", "application/json")
 	g.Admin().Get("/readyz").Mentions(t, 200, `"operator":{"status":"ok","note":"simulator, simulated"}`)
 

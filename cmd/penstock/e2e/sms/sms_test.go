@@ -44,7 +44,7 @@ func checkRecent(t *testing.T, label, text string, zone *time.Location) {
 
 func testPlaceholders(t *testing.T, s *e2e.Site) {
 	g, sink, _ := e2e.StartWithRelays(t, s, nil)
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	london := relaytest.Must(time.LoadLocation("Europe/London"))(t)
 	t.Run("a geographic relay's GET has every placeholder replaced and escaped", func(t *testing.T) {
 		id := acme.PostInbound(map[string]any{"id": "p1", "from": "A/b c?%d#", "to": "447800055501", "text": hostileText})
@@ -101,13 +101,13 @@ func testPlaceholders(t *testing.T, s *e2e.Site) {
 	})
 	t.Run("a request with Kannel's parameters is answered with an empty body", func(t *testing.T) {
 		q := url.Values{"id": {"k1"}, "from": {"+447700900123"}, "to": {"447800019999"}, "text": {"Rock & roll? 100% ü"}, "coding": {"0"}, "time": {"1772359200"}, "smsc": {"link-7"}}
-		acme.Get("/inbound/sms/kannel?"+q.Encode()).Is(t, 200, "")
+		acme.Get("/inbound/sms/kannel?"+q.Encode()).Expect(t, 200, "")
 		e2e.SameValues(t, sink.Await(t, "/vmn", 5).Query, map[string]string{
 			"msg": "Rock & roll? 100% ü", "orig": "447700900123", "sms": "2026-03-01 10:00:00", "netw": "link-7", "code": "7",
 		})
 	})
 	t.Run("Kannel's UCS-2 octets are text", func(t *testing.T) {
-		acme.Get("/inbound/sms/kannel?id=k2&from=447700900123&to=447800019999&coding=2&text=%20%AC%00%20%D8%34%DD%1E").Is(t, 200, "")
+		acme.Get("/inbound/sms/kannel?id=k2&from=447700900123&to=447800019999&coding=2&text=%20%AC%00%20%D8%34%DD%1E").Expect(t, 200, "")
 		e2e.SameValues(t, sink.Await(t, "/vmn", 6).Query, map[string]string{"msg": "€ 𝄞", "code": "16"})
 	})
 	t.Run("a geographic relay's POST has the form fields of its placeholders", func(t *testing.T) {
@@ -134,7 +134,7 @@ func testPlaceholders(t *testing.T, s *e2e.Site) {
 
 func testMails(t *testing.T, s *e2e.Site) {
 	g, _, mailbox := e2e.StartWithRelays(t, s, nil)
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	for _, tc := range []struct{ relay, number string }{{"g-mail", "447800455501"}, {"v-mail", "447800060002"}} {
 		t.Run("the mail of "+tc.relay+" has the sender and the number in its subject and the text in its body", func(t *testing.T) {
 			acme.PostInboundText(tc.relay, tc.number, "the text for "+tc.relay)
@@ -164,7 +164,7 @@ func testMails(t *testing.T, s *e2e.Site) {
 
 func testMessages(t *testing.T, s *e2e.Site) {
 	g, sink, _ := e2e.StartWithRelays(t, s, nil)
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	for _, tc := range []struct{ action, relay, number string }{
 		{"black_hole", "g-hole", "447800355501"}, {"inactive", "v-off", "447800060001"},
 	} {
@@ -211,14 +211,14 @@ func testMessages(t *testing.T, s *e2e.Site) {
 	})
 	t.Run("the same id from another carrier is another message", func(t *testing.T) {
 		oldCount := len(sink.Requests("/get/447700900123/in"))
-		acme.Get("/inbound/sms/kannel?id=n2&from=447700900123&to=447800055502&text=from+kannel").Is(t, 200, "")
+		acme.Get("/inbound/sms/kannel?id=n2&from=447700900123&to=447800055502&text=from+kannel").Expect(t, 200, "")
 		e2e.SameValues(t, sink.Await(t, "/get/447700900123/in", oldCount+1).Query, map[string]string{"m": "from kannel"})
 	})
 }
 
 func testRoutes(t *testing.T, s *e2e.Site) {
 	g, sink, _ := e2e.StartWithRelays(t, s, nil)
-	acme, globex := g.As("acme-all-0123456"), g.As("globex-all-0123456")
+	acme, globex := g.WithToken("acme-all-0123456"), g.WithToken("globex-all-0123456")
 	t.Run("the longest prefix wins", func(t *testing.T) {
 		acme.PostInboundText("r1", "447800015555", "long")
 		e2e.SameValues(t, sink.Await(t, "/longer", 1).Query, map[string]string{"m": "long"})
