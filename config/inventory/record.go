@@ -10,7 +10,7 @@ import (
 type recordList[O any] struct {
 	merge   func(old, fresh *O)                  // merges the records of fresh into those of old
 	omitted func(old, fresh *O)                  // deletes the records that fresh has from old
-	things  func(o *O, path string) []RecordName // lists the records with their paths, which begin with path
+	names   func(o *O, path string) []RecordName // lists the names of the records with their paths, which begin with path
 }
 
 // list returns the operations on a kind of records. kind is RecordName.Kind, and path the path of
@@ -20,11 +20,11 @@ func list[O, T any](kind, path string, records func(*O) *[]T, key, label func(T)
 	return recordList[O]{
 		merge:   func(old, fresh *O) { *records(old) = merge(*records(old), *records(fresh), key, join) },
 		omitted: func(old, fresh *O) { *records(old) = omitted(*records(old), *records(fresh), key) },
-		things: func(o *O, prefix string) (things []RecordName) {
+		names: func(o *O, prefix string) (names []RecordName) {
 			for i, r := range *records(o) {
-				things = append(things, RecordName{Kind: kind, Name: label(r), Path: fmt.Sprintf("%s%s[%d]", prefix, path, i), key: key(r)})
+				names = append(names, RecordName{Kind: kind, Name: label(r), Path: fmt.Sprintf("%s%s[%d]", prefix, path, i), key: key(r)})
 			}
-			return things
+			return names
 		},
 	}
 }
@@ -67,7 +67,7 @@ func login() recordList[Account] {
 				old.SOAP = nil
 			}
 		},
-		things: func(a *Account, path string) []RecordName {
+		names: func(a *Account, path string) []RecordName {
 			if a.SOAP == nil {
 				return nil
 			}
@@ -109,10 +109,10 @@ type RecordName struct {
 
 // String returns the full name of the record: "account acme: decoder d1", or "sensor type
 // temperature".
-func (t RecordName) String() string {
-	name := t.Kind + " " + t.Name
-	if t.Account != "" {
-		return "account " + t.Account + ": " + name
+func (n RecordName) String() string {
+	name := n.Kind + " " + n.Name
+	if n.Account != "" {
+		return "account " + n.Account + ": " + name
 	}
 	return name
 }
@@ -120,24 +120,24 @@ func (t RecordName) String() string {
 // identity is the same for the same record in two documents.
 type identity struct{ kind, account, key string }
 
-func (t RecordName) identity() identity { return identity{t.Kind, t.Account, t.key} }
+func (n RecordName) identity() identity { return identity{n.Kind, n.Account, n.key} }
 
 // RecordNames lists the records of a document without its accounts, which are never removed.
 func RecordNames(d Document) []RecordName {
-	var things []RecordName
+	var names []RecordName
 	for _, list := range recordsOfDocument() {
-		things = append(things, list.things(&d, "")...)
+		names = append(names, list.names(&d, "")...)
 	}
 	for i := range d.Accounts {
 		a := &d.Accounts[i]
 		for _, list := range recordsOfAccount() {
-			for _, t := range list.things(a, fmt.Sprintf("accounts[%d].", i)) {
+			for _, t := range list.names(a, fmt.Sprintf("accounts[%d].", i)) {
 				t.Account = a.Name
-				things = append(things, t)
+				names = append(names, t)
 			}
 		}
 	}
-	return things
+	return names
 }
 
 // Label returns a name of the token that does not reveal it: the digits of its mask.

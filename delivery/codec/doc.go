@@ -19,7 +19,7 @@
 //
 // If a worker ends during a request for several frames, the Pool sends the frames again in
 // requests of one, two, four and so on, so that only the frame that exceeds the limit is
-// newError. At most one worker runs codecs of the same account.
+// refused. At most one worker runs codecs of the same account.
 //
 // Requests and responses are JSON after a length of four octets, big-endian. The parent
 // checks every length, because the child is not trusted. A request identifies the codec by the

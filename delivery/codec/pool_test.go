@@ -412,7 +412,7 @@ func FuzzServe(f *testing.F) {
 		}
 		resp := w.serve(req)
 		if len(resp.Results) > len(req.Frames) || resp.Exits {
-			t.Errorf("%d results for %d frames, Ends = %t", len(resp.Results), len(req.Frames), resp.Exits)
+			t.Errorf("%d results for %d frames, Exits = %t", len(resp.Results), len(req.Frames), resp.Exits)
 		}
 		message.Reset()
 		relaytest.NoError(t, send(&message, resp), receive(&message, new(response), maxResponse))

@@ -135,15 +135,15 @@ type prefixBuffer struct {
 }
 
 // Write implements io.Writer.
-func (h *prefixBuffer) Write(b []byte) (int, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.text = append(h.text, b[:min(len(b), maxStderr-len(h.text))]...)
-	return len(b), nil
+func (b *prefixBuffer) Write(data []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text = append(b.text, data[:min(len(data), maxStderr-len(b.text))]...)
+	return len(data), nil
 }
 
-func (h *prefixBuffer) String() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return string(h.text)
+func (b *prefixBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return string(b.text)
 }

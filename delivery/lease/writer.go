@@ -21,7 +21,7 @@ const (
 
 // Outcomes configures a Writer of outcomes of type O.
 type Outcomes[O, R any] struct {
-	// Save saves a batch; its result is passed to Saved. An error of relay.KindUnavailable is
+	// Save saves a batch; its result is passed to OnSaved. An error of relay.KindUnavailable is
 	// retried. Any other error means that the store refuses the batch.
 	Save    func(ctx context.Context, batch []O) (R, error)
 	OnSaved func(batch []O, result R)

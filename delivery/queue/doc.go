@@ -1,6 +1,6 @@
 // Package queue delivers the records of the outbox. It makes first attempts at once, in
 // process, and retries when package timer calls it or a reconciler finds a due delivery. Each
-// makeAttempt requires the record's lease (package lease). Attempts, delays and final states are
+// attempt requires the record's lease (package lease). Attempts, delays and final states are
 // stored in the record, not in the timer.
 //
 // Deliveries are added to the queue of their endpoint (inFlight.admit) by:

@@ -90,7 +90,7 @@ const (
 type Stats struct {
 	Running, Waiting, Unsaved        int
 	Delivered, Retried, Dead, Faults int64
-	// ParkedEndpoints is the number of deliveries that wait for breakers, in all gateways. They are
+	// Parked is the number of deliveries that wait for breakers, in all gateways. They are
 	// counted at intervals of a hundred times the duration of counting. Open is the number of
 	// open breakers; Opened and Probed count how often breakers were opened and probed.
 	Parked, Open   int

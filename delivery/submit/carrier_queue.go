@@ -264,7 +264,7 @@ func (q *carrierQueue) submitBatch(batch []itemParts) {
 		beginnings[i] = message.SendingParts{
 			Ref: p.item.Ref, Parts: p.parts, Carrier: q.route.Name, Now: now, LeaseEnd: until,
 			// Parts in the state sending are submitted again if a crashed process may have
-			// submitted them to an idempotent carrier, or if a call of Begin by this process
+			// submitted them to an idempotent carrier, or if a call of MarkSending by this process
 			// may have set the state.
 			AlsoSending: p.item.resubmit && q.route.Idempotent || p.item.maybeBegun,
 		}
@@ -285,7 +285,7 @@ func (q *carrierQueue) submitBatch(batch []itemParts) {
 	}
 }
 
-// requeue returns parts to the head of the queue after Begin has failed.
+// requeue returns parts to the head of the queue after MarkSending has failed.
 func (q *carrierQueue) requeue(batch []itemParts) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

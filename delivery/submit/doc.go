@@ -23,7 +23,7 @@
 //	step                        row of the part       crash                          database unavailable
 //	order saved, Dispatch       pending, leased       leased again after 15 s        the order is answered 503
 //	waiting in a carrier queue  pending, leased       the same                       leases expire, parts are dropped and leased again
-//	MarkSending has returned          sending, leased       unknown, or submitted again    parts return to the queue
+//	MarkSending has returned    sending, leased       unknown, or submitted again    parts return to the queue
 //	                                                  if the carrier is idempotent
 //	submitted, no answer yet    sending, leased       the same                       the outcome waits in memory
 //	outcome saved (Settle)      accepted, rejected,   nothing is lost                -

@@ -23,8 +23,8 @@ type store struct {
 	messages  map[message.Ref]*message.Message
 	dueAt     map[message.Ref]time.Time // by message; the end of the lease of a leased message
 	down      bool
-	loseBegin bool          // the next Begin succeeds, but returns an error
-	latency   time.Duration // of Begin and Settle
+	loseBegin bool          // the next MarkSending succeeds, but returns an error
+	latency   time.Duration // of MarkSending and Settle
 	// loseRenewal makes the next Renew succeed, but return an error.
 	loseRenewal bool
 	// onReports is called once, after Settle and before the parts are counted as finished.
@@ -32,7 +32,7 @@ type store struct {
 	carrierIDs []message.CarrierID
 	reported   []string // id and first state of each reported message
 	refunds    int
-	begins     int // calls of Begin
+	begins     int // calls of MarkSending
 	settles    int // calls of Settle
 	leased     int // messages returned by LeaseDue
 }

@@ -18,7 +18,7 @@ type item struct {
 	queued   []int // the parts to submit, in order; protected by the queue's lock
 	resubmit bool  // parts were in the state sending when a process crashed
 	// maybeBegun means that parts that were not submitted may be in the state sending, because
-	// the answer of a Begin was lost. Only the queue's goroutine uses it.
+	// the answer of a MarkSending was lost. Only the queue's goroutine uses it.
 	maybeBegun bool
 	// unfinished counts the parts that are queued, in flight, or have an outcome
 	// that is not saved.

@@ -46,7 +46,7 @@ type SignedRequest struct {
 	Now    time.Time
 }
 
-// signedOf returns a request's Signed, which shares memory with the request.
+// signedOf returns the SignedRequest of a request, which shares memory with the request.
 func (s *Surface) signedOf(c *fiber.Ctx) (*SignedRequest, error) {
 	body, err := httpd.RawBody(c, s.opts.BodyLimit)
 	if err != nil {

@@ -142,7 +142,7 @@ func (a *Auth) Require(scope account.Scope, s Style) fiber.Handler {
 		if wait := a.limiter.Wait(attempt); wait > 0 {
 			return tooMany(c, wait)
 		}
-		unsure := a.limiter.CheckInventory()
+		pending := a.limiter.CheckInventory()
 		token, err := a.token(c.UserContext(), cred)
 		a.recordAttempt(attempt, err)
 		if err == nil && s.Kind == API {
@@ -152,7 +152,7 @@ func (a *Auth) Require(scope account.Scope, s Style) fiber.Handler {
 				return s.Forbidden(c)
 			}
 		}
-		return admit(c, scope, s.withUnsure(unsure), token, err)
+		return admit(c, scope, s.withPendingInventory(pending), token, err)
 	}
 }
 
@@ -166,11 +166,11 @@ func (a *Auth) recordAttempt(attempt Attempt, err error) {
 	}
 }
 
-// withUnsure returns the style. If unsure, the result of AttemptLimiter.CheckInventory, is not nil, the style
-// answers wrong credentials with unsure.
-func (s Style) withUnsure(unsure error) Style {
-	if unsure != nil {
-		s.Unauthenticated = func(*fiber.Ctx) error { return unsure }
+// withPendingInventory returns the style. If pending, the result of AttemptLimiter.CheckInventory, is
+// not nil, the style answers wrong credentials with pending.
+func (s Style) withPendingInventory(pending error) Style {
+	if pending != nil {
+		s.Unauthenticated = func(*fiber.Ctx) error { return pending }
 	}
 	return s
 }

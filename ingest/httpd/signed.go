@@ -44,7 +44,7 @@ func (a *Auth) RequireSigned(scope account.Scope, s Style, sig Signature) fiber.
 		if wait := a.limiter.Wait(attempt); wait > 0 {
 			return tooMany(c, wait)
 		}
-		s := s.withUnsure(a.limiter.CheckInventory())
+		s := s.withPendingInventory(a.limiter.CheckInventory())
 		token, err := a.token(c.UserContext(), cred)
 		if err == nil {
 			sigErr := sig.check(c, token, bySource)

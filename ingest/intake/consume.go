@@ -234,14 +234,14 @@ type senderEntry struct {
 
 // add records an entry of an account, and reports whether another account has sent an entry
 // in the last contentionTime.
-func (n *recentSenders) add(acct relay.AccountID, receivedAt time.Time) (crowded bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.recent[0].account != acct {
-		n.recent[1] = n.recent[0]
+func (s *recentSenders) add(acct relay.AccountID, receivedAt time.Time) (contended bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.recent[0].account != acct {
+		s.recent[1] = s.recent[0]
 	}
-	n.recent[0] = senderEntry{acct, receivedAt}
-	return receivedAt.Sub(n.recent[1].t).Abs() < contentionTime // the clock may have been set back
+	s.recent[0] = senderEntry{acct, receivedAt}
+	return receivedAt.Sub(s.recent[1].t).Abs() < contentionTime // the clock may have been set back
 }
 
 // deferLarge splits items into small entries, and large entries to defer with their statuses.
@@ -249,8 +249,8 @@ func (i *Intake) deferLarge(items []Item) (small, deferred []Item, statuses []ev
 	small = items[:0]
 	for n := range items {
 		item := items[n]
-		crowded := i.recentSenders.add(item.Entry.Account, item.Entry.ReceivedAt)
-		if crowded && weight(item.Entry.Body) > largeWeight {
+		contended := i.recentSenders.add(item.Entry.Account, item.Entry.ReceivedAt)
+		if contended && weight(item.Entry.Body) > largeWeight {
 			deferred, statuses = append(deferred, item), append(statuses, item.Status(event.Pending, largeReason))
 			continue
 		}

@@ -141,7 +141,7 @@ func TestDeferredEntriesWaitForABackEnd(t *testing.T) {
 }
 
 // When a back end has lost its newest writes, Revert moves the checkpoint back to the last
-// position that Complete returned.
+// position that DurableSeq returned.
 func TestEntriesAfterACompletePositionAreProcessedAgain(t *testing.T) {
 	r := newRig(t, Options{})
 	release := make(chan struct{})

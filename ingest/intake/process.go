@@ -93,8 +93,8 @@ func (i *Intake) recovered(call func() error) (err error) {
 // journal at the start may have been processed earlier without a checkpoint: complete clears
 // the statuses from that time unless there are new ones.
 func (i *Intake) complete(ctx context.Context, items []Item, statuses []event.Status) error {
-	reread := i.lastSeqAtStart.Load()
-	if n := sort.Search(len(items), func(n int) bool { return items[n].Seq > reread }); n > 0 {
+	lastSeq := i.lastSeqAtStart.Load()
+	if n := sort.Search(len(items), func(n int) bool { return items[n].Seq > lastSeq }); n > 0 {
 		statuses = withDone(items[:n], statuses)
 	}
 	if err := i.saveStatuses(ctx, statuses); err != nil {

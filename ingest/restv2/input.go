@@ -130,7 +130,7 @@ func paged[T any](c *fiber.Ctx, page relay.Page, records []T, total int) error {
 
 // pageURL returns the path and query of the request with another page.
 func pageURL(c *fiber.Ctx, number int) string {
-	q, _ := url.ParseQuery(string(c.Request().URI().QueryString())) // sendProblems parameters are left out
+	q, _ := url.ParseQuery(string(c.Request().URI().QueryString())) // invalid parameters are left out
 	q.Set("page", strconv.Itoa(number))
 	return string(c.Request().URI().Path()) + "?" + q.Encode()
 }

@@ -104,7 +104,7 @@ func (i input) timestamp(name string) time.Time {
 	return i.Time(name, "an ISO 8601 date and time, like 2026-01-31T12:00:00Z")
 }
 
-// unready returns a refusal for a report that is not completed, missing for a report that does not
+// unready returns an error for a report that is not completed, missing for a report that does not
 // exist, and any other error as it is.
 func unready(err, missing error) error {
 	switch {

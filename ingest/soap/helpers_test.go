@@ -90,7 +90,7 @@ type wire struct {
 	logins   *loginStore
 	log      strings.Builder
 	check    *contracttest.Checker
-	guesses  *httpd.AttemptLimiter
+	limiter  *httpd.AttemptLimiter
 }
 
 func clock() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) }
@@ -102,7 +102,7 @@ func newWire(t *testing.T) *wire {
 		Messages: w.messages, Logins: w.logins, AttemptLimiter: httpd.NewAttemptLimiter(clock), PublicURL: "https://gw.example/", Logger: slog.New(slog.NewTextHandler(&w.log, nil)), Now: clock,
 	})
 	s.auth.check = func(hash, sum string) (bool, error) { return hash == sum, nil }
-	w.guesses = s.AttemptLimiter
+	w.limiter = s.AttemptLimiter
 	w.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler), Seed: "req-"})
 	s.Mount(w.app)
 	w.app.Use(httpd.NotFound)

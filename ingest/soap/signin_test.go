@@ -74,7 +74,7 @@ func TestSigningIn(t *testing.T) {
 	}
 }
 
-// AttemptLimiter are hashed one at a time. A verified login is not delayed; any other login waits
+// Wrong passwords are hashed one at a time. A verified login is not delayed; any other login waits
 // for its turn until a time limit.
 func TestFloodOfWrongPasswords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -164,13 +164,13 @@ func (s *Surface) accountOf(c *fiber.Ctx, e *envelope) (relay.AccountID, error) 
 		c.Set(fiber.HeaderRetryAfter, httpd.RetryAfter(wait))
 		return 0, &fault{version: e.version, code: tooManyAttempts, reason: httpd.TooManyAttempts}
 	}
-	unsure := s.AttemptLimiter.CheckInventory()
+	pending := s.AttemptLimiter.CheckInventory()
 	acct, err := s.auth.authenticate(c.UserContext(), username, password)
 	switch {
 	case relay.KindOf(err) == relay.KindUnauthenticated:
 		s.AttemptLimiter.RecordFailure(attempt)
-		if unsure != nil {
-			return 0, unsure
+		if pending != nil {
+			return 0, pending
 		}
 		return refuse("unknown username or password")
 	case err == nil:

@@ -320,7 +320,7 @@ func TestWSDLIsServed(t *testing.T) {
 // and both count as guesses.
 func TestSigningInBeforeTheInventoryIsApplied(t *testing.T) {
 	w := newWire(t)
-	w.guesses.InventoryPending = func() bool { return true }
+	w.limiter.InventoryPending = func() bool { return true }
 	ask := func(user string) answerOf {
 		good := enveloped(ns11, login, text1)
 		return w.ask("POST", "/soap", strings.Replace(good, "acme", user, 1), "Content-Type", "text/xml")
@@ -331,7 +331,7 @@ func TestSigningInBeforeTheInventoryIsApplied(t *testing.T) {
 		t.Errorf("got %+v, want unavailable", wrongPassword)
 	}
 	relaytest.Equal(t, "answer to a right password", ask("acme").status, 200)
-	wrong, _ := w.guesses.Counts()
+	wrong, _ := w.limiter.Counts()
 	total := uint64(0)
 	for _, n := range wrong {
 		total += n

@@ -122,9 +122,9 @@ func TestConnectionErrorsAreUnavailable(t *testing.T) {
 
 func TestAMissingServerIsUnavailable(t *testing.T) {
 	db := openURL(t, fmt.Sprintf("redis://127.0.0.1:%d", porttest.Free(t)))
-	_, errClaim := claim(t, db)
+	_, errDeduplicate := deduplicate(t, db)
 	_, _, errLatest := db.IoT().Latest(t.Context(), 1, "d")
-	for _, err := range []error{db.Ping(t.Context()), db.Check(t.Context()), errClaim, errLatest} {
+	for _, err := range []error{db.Ping(t.Context()), db.Check(t.Context()), errDeduplicate, errLatest} {
 		if relay.KindOf(err) != relay.KindUnavailable || !strings.Contains(err.Error(), "Redis unavailable: dial tcp") {
 			t.Errorf("error = %v, want unavailable", err)
 		}
@@ -147,7 +147,7 @@ func TestOpeningAClientKeepsTheLoggerOfTheProcess(t *testing.T) {
 
 func TestAServerWithoutMemoryIsUnavailable(t *testing.T) {
 	server := redistest.Start(t, "--maxmemory", "1", "--maxmemory-policy", "noeviction")
-	_, err := claim(t, openURL(t, server.URL))
+	_, err := deduplicate(t, openURL(t, server.URL))
 	if relay.KindOf(err) != relay.KindUnavailable {
 		t.Errorf("error = %v, want unavailable", err)
 	}
@@ -177,8 +177,8 @@ func TestARefusedClientIsUnavailableWithAdvice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := openURL(t, tc.url)
-			_, errClaim := claim(t, db)
-			for _, err := range []error{db.Check(t.Context()), errClaim} {
+			_, errDeduplicate := deduplicate(t, db)
+			for _, err := range []error{db.Check(t.Context()), errDeduplicate} {
 				if relay.KindOf(err) != relay.KindUnavailable || !strings.Contains(err.Error(), tc.advice) {
 					t.Errorf("error = %v of kind %v", err, relay.KindOf(err))
 				}
@@ -242,18 +242,18 @@ func TestOldVersionsAreRefused(t *testing.T) {
 func TestTheCacheFollowsAFailover(t *testing.T) {
 	set := redistest.StartSentinels(t)
 	db := openURL(t, set.URL)
-	if _, err := claim(t, db); err != nil {
+	if _, err := deduplicate(t, db); err != nil {
 		t.Fatal(err)
 	}
 	set.Failover(t)
 	redistest.Await(t, "the new master accepts writes", func(ctx context.Context) bool {
-		_, err := claim(t, db)
+		_, err := deduplicate(t, db)
 		return err == nil
 	})
 }
 
-// claim claims a frame, which writes to Redis.
-func claim(t *testing.T, db *DB) ([]string, error) {
+// deduplicate stores the record of a frame, which writes to Redis.
+func deduplicate(t *testing.T, db *DB) ([]string, error) {
 	t.Helper()
 	return db.IoT().Deduplicate(t.Context(), framesOf(1, []iot.FrameKey{{Device: "d", Dedup: "a", Record: "r"}}), time.Hour)
 }

@@ -37,25 +37,25 @@ func (c *IoT) FirstRecords(ctx context.Context, frames []iot.FrameKey, ttl time.
 	return c.records(ctx, frames, ttl, false)
 }
 
-func (c *IoT) records(ctx context.Context, frames []iot.FrameKey, ttl time.Duration, claim bool) ([]string, error) {
-	return inChunks(frames, func(chunk []iot.FrameKey) ([]string, error) { return c.lookUp(ctx, chunk, ttl, claim) })
+func (c *IoT) records(ctx context.Context, frames []iot.FrameKey, ttl time.Duration, setMarks bool) ([]string, error) {
+	return inChunks(frames, func(chunk []iot.FrameKey) ([]string, error) { return c.lookUp(ctx, chunk, ttl, setMarks) })
 }
 
 const seenLabel = "frames seen"
 
-// lookUp returns the record of each frame's mark. With claim, it sets the missing marks
+// lookUp returns the record of each frame's mark. With setMarks, it sets the missing marks
 // first. It takes one round trip, a second if marks existed, and a third if marks replace
 // others.
-func (c *IoT) lookUp(ctx context.Context, frames []iot.FrameKey, ttl time.Duration, claim bool) ([]string, error) {
+func (c *IoT) lookUp(ctx context.Context, frames []iot.FrameKey, ttl time.Duration, setMarks bool) ([]string, error) {
 	// 1. Set the missing marks, and read the marks of the previous span.
 	now := c.db.now()
 	current := c.db.spans.spanAt(now, ttl)
 	shards := byShard(frames, current)
 	err := c.db.pipeline(ctx, seenLabel, func(p redis.Pipeliner) {
 		for _, s := range shards {
-			if claim {
+			if setMarks {
 				for i, field := range s.fields {
-					s.claimed[i] = p.HSetNX(ctx, s.key, field, markOf(frames[s.frames[i]]))
+					s.isNew[i] = p.HSetNX(ctx, s.key, field, markOf(frames[s.frames[i]]))
 				}
 				p.PExpire(ctx, s.key, current.ends().Sub(now))
 			}
@@ -66,11 +66,11 @@ func (c *IoT) lookUp(ctx context.Context, frames []iot.FrameKey, ttl time.Durati
 		return nil, err
 	}
 
-	// 2. Read the marks that existed before the claim. Nearly all marks are set by the claim.
+	// 2. Read the marks that existed before the call. Nearly all marks are set by the call.
 	err = c.db.pipeline(ctx, seenLabel, func(p redis.Pipeliner) {
 		for _, s := range shards {
 			var fields []string
-			for i, set := range s.claimed {
+			for i, set := range s.isNew {
 				if set != nil && set.Val() {
 					s.marks[i] = markOf(frames[s.frames[i]])
 				} else {
@@ -85,7 +85,7 @@ func (c *IoT) lookUp(ctx context.Context, frames []iot.FrameKey, ttl time.Durati
 	if err != nil {
 		return nil, err
 	}
-	if claim {
+	if setMarks {
 		c.forget(ctx, shards)
 	}
 
@@ -97,7 +97,7 @@ func (c *IoT) lookUp(ctx context.Context, frames []iot.FrameKey, ttl time.Durati
 		for n, i := range s.unknown {
 			s.marks[i], _ = s.found.Val()[n].(string)
 		}
-		s.findRecords(frames, records, claim)
+		s.findRecords(frames, records, setMarks)
 	}
 	return records, c.db.pipeline(ctx, seenLabel, func(p redis.Pipeliner) {
 		for _, s := range shards {
@@ -108,7 +108,7 @@ func (c *IoT) lookUp(ctx context.Context, frames []iot.FrameKey, ttl time.Durati
 	})
 }
 
-// forget deletes expired marks if the number of marks is limited. The next claim deletes marks
+// forget deletes expired marks if the number of marks is limited. The next Deduplicate deletes marks
 // that could not be deleted.
 func (c *IoT) forget(ctx context.Context, shards []*shard) {
 	keys, marks := make([]string, len(shards)), 0
@@ -132,7 +132,7 @@ type shard struct {
 	key, previousKey string // in the current and in the previous span
 	frames           []int  // indexes into the batch
 	fields           []string
-	claimed          []*redis.BoolCmd // whether the claim set the mark; nil without a claim
+	isNew            []*redis.BoolCmd // whether the call set the mark; nil if the call only reads
 	previousMarks    *redis.SliceCmd  // in the previous span
 	marks            []string         // in the current span; empty if missing
 	unknown          []int            // indexes of the fields whose marks are in found
@@ -157,16 +157,16 @@ func byShard(frames []iot.FrameKey, current span) []*shard {
 		s.frames, s.fields = append(s.frames, i), append(s.fields, f.Device+"|"+f.Dedup)
 	}
 	for _, s := range shards {
-		s.claimed, s.marks = make([]*redis.BoolCmd, len(s.frames)), make([]string, len(s.frames))
+		s.isNew, s.marks = make([]*redis.BoolCmd, len(s.frames)), make([]string, len(s.frames))
 	}
 	return shards
 }
 
-// findRecords finds the record that holds each frame of a shard. A claim replaces the mark of
-// another frame with the same name. A mark of the previous span replaces the claim, so that a
+// findRecords finds the record that holds each frame of a shard. With setMarks, it replaces the mark of
+// another frame with the same name. A mark of the previous span replaces the new one, so that a
 // frame keeps its record while it is remembered: the record may be processed again, and must
 // find itself.
-func (s *shard) findRecords(frames []iot.FrameKey, records []string, claim bool) {
+func (s *shard) findRecords(frames []iot.FrameKey, records []string, setMarks bool) {
 	renew := func(field, mark string) {
 		if s.renewed == nil {
 			s.renewed = make(map[string]string)
@@ -182,7 +182,7 @@ func (s *shard) findRecords(frames []iot.FrameKey, records []string, claim bool)
 			}
 		}
 		switch {
-		case !claim:
+		case !setMarks:
 		case records[index] == "" && f.Span > 0:
 			renew(field, markOf(f))
 		case previousMark != "" && previousMark != s.marks[i] && s.renewed[field] == "" && recordOf(f, previousMark) != "":

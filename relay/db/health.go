@@ -41,7 +41,7 @@ func (h *Health) Note(err error) bool {
 	return true
 }
 
-// IsDamaged returns a channel that is closed when damage is found.
+// Damaged returns a channel that is closed when damage is found.
 func (h *Health) Damaged() <-chan struct{} { return h.damaged }
 
 // Check returns the damage, or an error if the file was removed or replaced.

@@ -150,7 +150,7 @@ func (d *DB) Checkpoint(ctx context.Context) error {
 // calls of Check return the same error.
 func (d *DB) CheckIntegrity(ctx context.Context) error { return d.health.CheckIntegrity(ctx, d.read) }
 
-// IsDamaged returns a channel that is closed when damage of a SQLite database is found.
+// Damaged returns a channel that is closed when damage of a SQLite database is found.
 func (d *DB) Damaged() <-chan struct{} { return d.health.Damaged() }
 
 // OpenSQLite opens a SQLite database, or creates an empty one that only the owner can read.

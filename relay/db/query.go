@@ -131,7 +131,7 @@ func Page[T any](ctx context.Context, c Conn, label, query string, w *Where, ord
 	return List(ctx, c, label, query, fields, w.Args()...)
 }
 
-// IndexBy returns values by their keys. Of several values with the same key, By returns the last.
+// IndexBy returns values by their keys. Of several values with the same key, IndexBy returns the last.
 func IndexBy[K comparable, V any](values []V, key func(V) K) map[K]V {
 	byKey := make(map[K]V, len(values))
 	for _, v := range values {

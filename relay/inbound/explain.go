@@ -16,7 +16,7 @@ type Explanation struct {
 	// Message is the message that would be relayed. For a part it is the message that is made
 	// if the other parts do not arrive.
 	Message Message
-	// Part is set for a part, Missing are the numbers of the other parts.
+	// Part is set for a part, MissingParts are the numbers of the other parts.
 	Part         *Part
 	MissingParts []int
 	// Outgoing are the deliveries as they would be sent, in their order.

@@ -3,8 +3,8 @@
 //
 // Ingest lists the processing steps of a frame:
 //
-//	refresh → check → claim → identify → mergeParts → decode → save → logFrames →
-//	evaluateRules → countUnmapped
+//	refresh → check → deduplicate → identify → mergeParts → decode → save →
+//	logFrames → evaluateRules → countUnmapped
 //
 // A frame has one of these outcomes:
 //

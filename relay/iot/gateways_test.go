@@ -32,7 +32,7 @@ func TestTwoGateways(t *testing.T) {
 	}
 }
 
-// newStore returns a store without OnDevice.
+// newStore returns a store without a DeviceHook.
 func newStore(database *db.DB) *Store { return NewStore(database, nil) }
 
 // decoderDeletedInUse deletes decoders while devices are created with them or changed to use them.

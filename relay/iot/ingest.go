@@ -42,7 +42,7 @@ type Arrival struct {
 
 // Outcome is the result of processing an Arrival.
 type Outcome struct {
-	// RefusedItem is the reason why no readings were stored, or empty on success. Radio data may have
+	// Refused is the reason why no readings were stored, or empty on success. Radio data may have
 	// been stored.
 	Refused string
 	// Provisional reports whether a concurrent frame may change the outcome: an acknowledgement
@@ -217,7 +217,7 @@ func boundedDedup(f *decoders.Frame) string {
 	return f.DedupID
 }
 
-// deduplicate claims the frames. It marks a frame as a duplicate if an earlier record contained it.
+// deduplicate marks a frame as a duplicate if an earlier record contained it.
 func (s *Service) deduplicate(ctx context.Context, b *batch) error {
 	return b.markDuplicates(func(frames []FrameKey) (records []string, err error) {
 		ok, err := s.optional.call(ctx, func() (err error) {

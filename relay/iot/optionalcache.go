@@ -83,12 +83,12 @@ func (c *optionalCache) fresh(filled time.Time, maxAge time.Duration) bool {
 // Cache stores data that may be lost without harm: lost values are read from the reading store again,
 // and repeated frames overwrite themselves. It may be emptied at any time.
 type Cache interface {
-	// Deduplicate claims frames for the time ttl. It returns for each frame the record that first claimed
-	// it, which is the frame's own record if the frame is new. It replaces a claim with the same key
-	// whose frame is not Near.
+	// Deduplicate stores the records of frames for the time ttl. It returns for each frame the record
+	// that was stored first, which is the frame's own record if the frame is new. It replaces the
+	// record of another frame with the same key, see FrameKey.SameFrame.
 	Deduplicate(ctx context.Context, frames []FrameKey, ttl time.Duration) ([]string, error)
-	// FirstRecords returns for each frame the record that claimed it, or an empty text. It claims
-	// nothing.
+	// FirstRecords returns for each frame the record that was stored first, or an empty string. It
+	// stores nothing.
 	FirstRecords(ctx context.Context, frames []FrameKey, ttl time.Duration) ([]string, error)
 
 	// MergeParts merges each part atomically with the stored parts of the same frame and returns the
@@ -102,7 +102,7 @@ type Cache interface {
 	// FillHeard stores times like SetHeard, for devices of an account. The times were read from the
 	// reading store at asOf. The zero time means that the device has sent no frame.
 	FillHeard(ctx context.Context, acct relay.AccountID, heard map[string]time.Time, asOf time.Time) error
-	// LastHeard returns the times of the last frames of devices, by device ID. It omits devices that are
+	// Heard returns the times of the last frames of devices, by device ID. It omits devices that are
 	// not in the cache.
 	Heard(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]LastHeard, error)
 

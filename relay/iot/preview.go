@@ -72,8 +72,8 @@ func (p *Preview) Frames(ctx context.Context, arrivals []Arrival) ([]PreviewedFr
 	return previews, p.s.differences(ctx, b, previews)
 }
 
-// markDuplicates marks duplicates like claim, but claims nothing. A frame is a duplicate if another
-// record has claimed it or if it was in an earlier arrival of this preview.
+// markDuplicates marks duplicates like deduplicate, but stores nothing. A frame is a duplicate if another
+// record has contained it or if it was in an earlier arrival of this preview.
 func (p *Preview) markDuplicates(ctx context.Context, b *batch) error {
 	return b.markDuplicates(func(frames []FrameKey) ([]string, error) {
 		records, err := p.s.cache.FirstRecords(ctx, frames, p.s.options.DedupWindow)

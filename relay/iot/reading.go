@@ -154,7 +154,7 @@ type ReadingStore interface {
 	// first, and in order of sensor ID and type at the same time.
 	Aggregate(ctx context.Context, q AggregateQuery) ([]Bucket, error)
 
-	// Forget deletes the points of sensors, of any type, that are older than Expired.Before. Other
+	// Forget deletes the points of sensors, of any type, that are older than ExpiredPoints.Before. Other
 	// writes may run between its steps. It may delete the same points again.
 	Forget(ctx context.Context, acct relay.AccountID, old []ExpiredPoints) error
 

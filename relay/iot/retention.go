@@ -89,7 +89,7 @@ func (s *Service) Expire(ctx context.Context, acct relay.AccountID) error {
 	return s.store.Unretire(ctx, acct, finishedIDs)
 }
 
-// RetiredSensors is a sensor of a deleted device. Its readings are deleted when its retention ends.
+// RetiredSensor is a sensor of a deleted device. Its readings are deleted when its retention ends.
 type RetiredSensor struct {
 	SensorID      string    `json:"sensor_id"`
 	RetentionDays int       `json:"retention_days"` // more than 0

@@ -125,7 +125,7 @@ func (s *Service) UnmappedKeys(ctx context.Context, acct relay.AccountID, d Deco
 
 // AddUnmapped adds counts of unmapped keys to the stored counts. It adds no new keys to a decoder with
 // MaxUnmappedKeys keys and ignores missing decoders. It deletes keys of the decoders that were last
-// frameKey before forgetBefore. Keys that differ only in characters that the database cannot store (NUL,
+// seen before forgetBefore. Keys that differ only in characters that the database cannot store (NUL,
 // invalid UTF-8) are counted together.
 func (s *Store) AddUnmapped(ctx context.Context, keys map[Ref]map[string]UnmappedKey, forgetBefore time.Time) error {
 	const forget = `

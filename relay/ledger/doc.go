@@ -11,7 +11,7 @@
 // therefore detect that an entry was changed, removed or moved. The service then raises an
 // alarm, and operations on the ledger or the token fail with relay.KindUnavailable:
 //
-//	trusted ──entries or head differ──▶ alarm ──store matches the head, or Accept──▶ trusted
+//	trusted ──entries or head differ──▶ alarm ──store matches the head, or AcceptHeads──▶ trusted
 //
 // A token is an unguessable text. The database has the token's id, which is the SHA-256 of the
 // text. Only the sealed input of the generation job contains the text:
@@ -19,8 +19,8 @@
 //	generated ──claim──▶ claimed (Claimed of Limit) ──ExpiresAt──▶ expired
 //
 // Service has the operations: Generate, Claim and Annotate start jobs; History, Validate and
-// RedirectTarget read tokens; Verify, Audit, Export, Lost and Accept work on whole ledgers. A job may
-// run twice, but adds each entry once, because an entry names its job.
+// RedirectTarget read tokens; Verify, Audit, Export, LostLedgers and AcceptHeads work on whole
+// ledgers. A job may run twice, but adds each entry once, because an entry names its job.
 //
 // An unknown token, a token of another account and a wrong private token return the same error.
 // The package deletes neither entries nor ledgers with entries.

@@ -4,7 +4,7 @@
 // events 1 and 2).
 //
 // Service has the operations of accounts (Send, Preview, Pending, Delete), Store those of
-// the submitter (LeaseDue, Begin, Settle) and of operators (List, Resend), ReceiptHandler
+// the submitter (LeaseDue, MarkSending, Settle) and of operators (List, Resend), ReceiptHandler
 // those of receipts (Receive, SaveCarrierIDs) and the delivery reports.
 //
 // A Message has one destination and one or more parts. A part costs one credit and has its
@@ -13,7 +13,7 @@
 // before it is submitted to a carrier, so that after a crash a part that may have been sent
 // is not repeated.
 //
-//	removed ◀──Delete── pending ──Begin──▶ sending ──▶ accepted ──▶ buffered ──▶ delivered
+//	removed ◀──Delete── pending ──MarkSending──▶ sending ──▶ accepted ──▶ buffered ──▶ delivered
 //	                     ▲   ▲                │ │ │                      └─────▶ undelivered
 //	                     │   └─────retry──────┘ │ └───▶ rejected
 //	                     └───Resend─── unknown ◀┘

@@ -51,7 +51,7 @@ type OrderResult struct {
 	Repeated bool `json:"-"`
 }
 
-// View is a pending part, or in OrderResult a whole message, as the interfaces show it.
+// MessageView is a pending part as the interfaces list it, or in OrderResult a whole message.
 type MessageView struct {
 	ID                ID        `json:"id"`
 	Source            string    `json:"source"`

@@ -71,7 +71,7 @@ const (
 	sweepInterval = 10 * time.Second
 	// sweepBatch is the number of messages that a sweep reads at a time.
 	sweepBatch = 500
-	// maxAmbiguous bounds the memory of held receipts. Further receipts stay unrouted.
+	// maxAmbiguous bounds the memory of ambiguous receipts. Further receipts stay unrouted.
 	maxAmbiguous = 10_000
 )
 
@@ -207,7 +207,7 @@ func (h *ReceiptHandler) sweep(ctx context.Context) {
 	h.mu.Unlock()
 	h.markApplied(ctx, events)
 
-	// Match the held receipts again and apply those that are found.
+	// Match the ambiguous receipts again and apply those that are found.
 	if len(held) > 0 {
 		receipts, err := h.Receive(ctx, slices.Clone(held))
 		if err == nil {

@@ -183,7 +183,7 @@ func TestAReceiptBeforeItsIDDoesNotStayUnrouted(t *testing.T) {
 	}
 }
 
-// A receipt that matches a part by an id in another base is held while another message that
+// A receipt that matches a part by an id in another base is ambiguous while another message that
 // it may be about has no answer.
 func TestAHeldReceiptIsMatchedAgain(t *testing.T) {
 	for name, bindsLater := range map[string]bool{"when it arrives": false, "when another id is bound": true} {

@@ -177,7 +177,7 @@ func earlyReceiptInAnotherBase(f fixture) {
 	r = f.match(r)
 	f.equal("found and part after the answer", []any{r.Matched, r.Part.Ref}, []any{true, m.Ref()})
 
-	// A receipt stays held when an id in another base is bound.
+	// A receipt stays ambiguous when an id in another base is bound.
 	first, second := f.submitted(), f.submitted()
 	r = receiptInDecimal()
 	r.IDs, r.OtherBases = []string{"5233"}, []string{"1471"}

@@ -31,7 +31,7 @@ type partState struct {
 	// Changed is the time of the last change of State; 0 means the time at which the message
 	// was received.
 	Changed int64 `json:"changed,omitempty"`
-	// Call is the id of the call of Begin that last set the part to Sending.
+	// Call is the id of the call of MarkSending that last set the part to Sending.
 	Call      string `json:"call,omitempty"`
 	Carrier   string `json:"carrier,omitempty"`
 	CarrierID string `json:"ref,omitempty"`

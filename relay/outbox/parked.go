@@ -58,7 +58,7 @@ func (s *Store) ParkedEndpoints(ctx context.Context) ([]ParkedEndpoint, error) {
 	})
 }
 
-// CountParked counts the deliveries that wait for breakers, by endpoint. Unlike Parked, it reads
+// CountParked counts the deliveries that wait for breakers, by endpoint. Unlike ParkedEndpoints, it reads
 // all of these deliveries.
 func (s *Store) CountParked(ctx context.Context) (map[string]int, error) {
 	// An endpoint has one account; grouping by both follows the index.

@@ -245,7 +245,7 @@ func (s *Store) Create(ctx context.Context, ds []Delivery, leaseUntil time.Time)
 
 // Create saves deliveries under a lease until a time, because the caller dispatches their first
 // attempts. It returns the new deliveries and sets their State and NextAttemptAt. A delivery that
-// waits for its turn has no lease: its Waits is set, and Dispatch skips it. Deliveries whose id
+// waits for its turn has no lease: its WaitsFor is set, and Dispatch skips it. Deliveries whose id
 // exists are unchanged and not returned.
 func Create(ctx context.Context, tx *db.Tx, ds []Delivery, leaseUntil time.Time) (created []Delivery, err error) {
 	const insert = `

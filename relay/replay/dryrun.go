@@ -45,7 +45,7 @@ type DryRun struct {
 	Events        EventTally       `json:"events"`
 	Readings      ReadingTally     `json:"readings"`
 	ChangedEvents []PreviewedEvent `json:"data"` // the first events that differ, in the order of arrival
-	More          bool             `json:"more"` // Changed lacks events that differ
+	More          bool             `json:"more"` // ChangedEvents lacks events that differ
 	// SearchedTo is the oldest time that the search has reached, or zero if it reached the first event.
 	SearchedTo time.Time `json:"searched_to,omitzero"`
 }

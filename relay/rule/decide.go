@@ -108,21 +108,21 @@ func (s *Service) updateStates(ctx context.Context, b *budget, pairs []Pair, eva
 	})
 }
 
-// saveDecision locks the states of pairs, calls decide and saves its decision in one transaction. It
-// then dispatches the deliveries. decide may be called more than once, each time with an empty
+// saveDecision locks the states of pairs, calls fillDraft and saves the decision in one transaction. It
+// then dispatches the deliveries. fillDraft may be called more than once, each time with an empty
 // draft.
-func (s *Service) saveDecision(ctx context.Context, b *budget, pairs []Pair, decide func(*decisionDraft, []PairState)) error {
+func (s *Service) saveDecision(ctx context.Context, b *budget, pairs []Pair, fillDraft func(*decisionDraft, []PairState)) error {
 	var d *decisionDraft
 	created, err := s.deps.Transactions.SaveDecision(ctx, b.acct, pairs, s.deps.Deliveries.LeaseUntil(), func(locked []PairState) (Decision, error) {
 		b.rollback()
 		d = &decisionDraft{}
-		decide(d, locked)
+		fillDraft(d, locked)
 		d.addDeliveries(b)
 		return d.decision, nil
 	})
 	if err != nil {
 		b.rollback()
-		return fmt.Errorf("decide: %w", err)
+		return fmt.Errorf("save decision: %w", err)
 	}
 	b.commit(len(created))
 	s.conclude(b.acct, d, created)

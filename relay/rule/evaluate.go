@@ -141,6 +141,7 @@ func (e *evaluation) firingsPerTransaction() int {
 	return max(1, deliveriesPerTransaction/fanOut)
 }
 
+// run saves the changes of states and forwards the frames of rules without a condition.
 func (e *evaluation) run(ctx context.Context) error {
 	var changes, forwards []ruleDevice
 	for _, d := range e.devices {

@@ -103,7 +103,7 @@ func (s *site) gateway() *gateway {
 	return g
 }
 
-// createDeliveries creates a rule of account 1, with an http_post if it has no actions.
+// create creates a rule of account 1, with an http_post if it has no actions.
 func (g *gateway) create(r rule.Rule) string {
 	g.t.Helper()
 	r.Name, r.Enabled = "Rule", true
@@ -197,7 +197,7 @@ type faultyStore struct {
 
 var errCrash = errors.New("process crashed")
 
-// saveChanges runs a change of the store, or fails.
+// change runs a change of the store, or fails.
 func (f *faultyStore) change(do func() error) error {
 	f.mu.Lock()
 	f.calls++

@@ -183,7 +183,7 @@ type PairState struct {
 	// AlarmID is the raised alarm, or empty without one. RaisedAt is its time.
 	AlarmID  string
 	RaisedAt time.Time
-	// Since is the time at which the condition of a rule with For began to hold, or zero. Began is
+	// Since is the time at which the condition of a rule with For began to hold, or zero. StartOccurrence is
 	// the occurrence of the frame at that time.
 	Since           time.Time
 	StartOccurrence *Occurrence
@@ -216,7 +216,7 @@ type Watch struct {
 	Due      time.Time
 }
 
-// Enrolment is an account that needs watches for its devices. After is the ID of the last device with
+// Enrolment is an account that needs watches for its devices. LastDeviceID is the ID of the last device with
 // a watch.
 type Enrolment struct {
 	Account      relay.AccountID

@@ -113,9 +113,9 @@ func (s *Service) Create(ctx context.Context, acct relay.AccountID, r Rule) (Rul
 }
 
 // Change calls change with a rule and saves the result. If the trigger, a condition or the devices
-// saveChanges, the rule's states are deleted and its alarms are cleared without actions. It returns
+// change, the rule's states are deleted and its alarms are cleared without actions. It returns
 // relay.KindNotFound if there is no such rule, relay.KindInvalid like Create, and the errors of
-// saveChanges.
+// change.
 func (s *Service) Change(ctx context.Context, acct relay.AccountID, id string, change func(*Rule) error) (Rule, []string, error) {
 	var p *Program
 	now := s.o.Now().UTC()

@@ -99,7 +99,7 @@ const clearAlarms = `
 		WHERE alarm.account = b.account AND alarm.id = b.id
 		  AND alarm.state || '' = 'raised'`
 
-// save saves a decision without its deliveries. It deletes the states that Decide has added if the
+// save saves a decision without its deliveries. It deletes the states that SaveDecision has added if the
 // decision does not change them.
 func save(ctx context.Context, tx *db.Tx, acct relay.AccountID, d *Decision, keys *db.Batch) error {
 	const updateStates = `

@@ -130,7 +130,7 @@ func formatVerdict(v verdict, oldState, newState *PairState) string {
 	return ""
 }
 
-// LastDeviceID a crash, the frames are evaluated again with the state that resulted from them.
+// After a crash, the frames are evaluated again with the state that resulted from them.
 func TestRepeatedFramesChangeNothing(t *testing.T) {
 	p, st := compileTestRule(t, Rule{When: "values.t > 30"}), PairState{Pair: Pair{"r1", "d1"}}
 	frames := []*ruleFrame{frameAt(1, "t", 31), frameAt(2, "t", 1), frameAt(3, "t", 31), frameAt(4, "t", 32), frameAt(5, "t", 33)}

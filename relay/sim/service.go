@@ -112,7 +112,7 @@ func (c LimitChange) check(p relay.Problems, minimum int64) {
 }
 
 // apply returns the limit after the change. It returns an Invalid error if the warning is above
-// the limit. The default cap of a first limit is Notify, because a limit without a cap has no
+// the limit. The default action of a first limit is Notify, because a limit without an action has no
 // effect.
 func (c LimitChange) apply(l Limit) (Limit, error) {
 	if c.Monthly != nil && *c.Monthly > 0 && l.Monthly == 0 && l.Action == NoAction {
@@ -169,7 +169,7 @@ func (s *Service) SetCallback(ctx context.Context, acct relay.AccountID, url str
 	return s.Callbacks.SetCallback(ctx, acct, url)
 }
 
-// Register saves a new subscriber, which must have the Required fields.
+// Register saves a new subscriber, which must have the RequiredFields.
 func (s *Service) Register(ctx context.Context, acct relay.AccountID, subscriber Subscriber) (Subscriber, error) {
 	if err := subscriber.Check(RequiredFields()); err != nil {
 		return subscriber, err

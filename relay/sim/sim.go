@@ -68,10 +68,10 @@ type SIM struct {
 // InService reports whether a SIM is active and no job is about to change that.
 func (sim *SIM) InService() bool { return sim.State == Active && sim.RequestedState == Active }
 
-// Action is the effect of a reached monthly limit.
+// LimitAction is the effect of a reached monthly limit.
 type LimitAction string
 
-// The caps. Notify notifies recipients and the callback; Block also requests
+// The actions. Notify notifies recipients and the callback; Block also requests
 // suspension.
 const (
 	NoAction LimitAction = "none"
@@ -79,7 +79,7 @@ const (
 	Block    LimitAction = "block"
 )
 
-// HasAction returns all caps.
+// LimitActions returns all actions.
 func LimitActions() []LimitAction { return []LimitAction{NoAction, Notify, Block} }
 
 // Limit bounds the usage of a SIM, or of the SIMs of a pool together, in a calendar month,

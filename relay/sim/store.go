@@ -171,7 +171,7 @@ const declareBatch = 2000
 // at the same time.
 const declareRounds = 10
 
-// Declare saves the SIMs of an inventory, see Declared. Among SIMs with the same ICCID, Declare saves
+// Declare saves the SIMs of an inventory, see ApplyDeclaration. Among SIMs with the same ICCID, Declare saves
 // the last one.
 func (s *SIMs) Declare(ctx context.Context, acct relay.AccountID, sims []SIM, reset bool) error {
 	for chunk := range slices.Chunk(sims, declareBatch) {

@@ -193,7 +193,7 @@ type limited struct {
 }
 
 // due returns the steps that a total requires and that are not done yet. The warning does not
-// depend on the cap, which determines the effect of the limit.
+// depend on the action, which determines the effect of the limit.
 func (l limited) due(t Total) Steps {
 	var due Steps
 	if l.limit.Warning > 0 && t.Bytes >= l.limit.Warning {

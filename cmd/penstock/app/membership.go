@@ -451,7 +451,7 @@ func (m *membership) check(context.Context) error {
 	return nil
 }
 
-// isMissing returns the time range of the writes that the database may lack. The range begins at the
+// missingRecords returns the time range of the writes that the database may lack. The range begins at the
 // last write of a restored database, and has no beginning for another database.
 func (m *membership) missingRecords(halt registry.Halt) *admin.MissingRecords {
 	m.mu.Lock()

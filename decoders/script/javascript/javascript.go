@@ -136,12 +136,12 @@ func newError(field, reason string) error {
 	return &decoders.Error{Format: format, Field: field, Offset: -1, Reason: reason}
 }
 
-// errorAt returns an error with a positionPrefix in the source, line and column from 1.
+// errorAt returns an error with a position in the source, line and column from 1.
 func errorAt(line, column int, reason string) error {
 	return newError("", fmt.Sprintf("line %d, column %d: %s", line, column, reason))
 }
 
-// compileError returns the error of the compiler with its positionPrefix, which is at the end of its
+// compileError returns the error of the compiler with its position, which is at the end of its
 // message.
 func compileError(err error) error {
 	text := strings.TrimPrefix(err.Error(), "SyntaxError: ")
@@ -153,7 +153,7 @@ func compileError(err error) error {
 }
 
 // failure returns the error of a call: an exception, an interruption or too deep a recursion,
-// with the positionPrefix in the codec.
+// with the position in the codec.
 func (r *realm) failure(function string, err error) error {
 	var interrupted *goja.InterruptedError
 	var overflow *goja.StackOverflowError
@@ -169,7 +169,7 @@ func (r *realm) failure(function string, err error) error {
 	return newError(function, clipText(err.Error()))
 }
 
-// positionPrefix returns the innermost positionPrefix in the codec's source, or "".
+// positionPrefix returns the innermost position in the codec's source, or "".
 func positionPrefix(stack []goja.StackFrame) string {
 	for _, f := range stack {
 		if f.SrcName() == sourceName {

@@ -69,7 +69,7 @@ type realm struct {
 	variables []string
 	// lines are the lines that the codec has written to its console.
 	lines []string
-	// dateClass and shim (Buffer) are the original constructors, which the codec may replace. shim is
+	// dateClass and bufferClass are the original constructors, which the codec may replace. bufferClass is
 	// nil if the codec does not use it.
 	dateClass   *goja.Object
 	bufferClass goja.Value

@@ -117,7 +117,7 @@ func checkPatterns(tree *ast.Program) error {
 }
 
 // visitPatterns calls fn with each regular expression below a node, because the parser has no
-// visitor. seen prevents a second visitPatterns of a node that is in several lists.
+// visitor. seen prevents a second visit of a node that is in several lists.
 func visitPatterns(v reflect.Value, seen map[any]bool, fn func(*ast.RegExpLiteral)) {
 	switch v.Kind() {
 	case reflect.Interface:
@@ -151,7 +151,7 @@ const (
 	maxParsed   = 10 << 20
 )
 
-// moduleRewriter is a positionPrefix in the text of an ES module.
+// moduleRewriter is a position in the text of an ES module.
 type moduleRewriter struct {
 	text    []byte
 	offset  int

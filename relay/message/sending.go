@@ -9,8 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// SendingParts is the beginning of a submission: parts of one message that are about to be
-// submitted to a carrier.
+// SendingParts are parts of one message that are about to be submitted to a carrier.
 type SendingParts struct {
 	Ref
 	Parts    []int // counted from 0
@@ -29,8 +28,8 @@ func (s *Store) MarkSending(ctx context.Context, beginnings []SendingParts) ([][
 	return s.markSending(ctx, strconv.FormatUint(rand.Uint64(), 36), beginnings)
 }
 
-// markSending implements Begin; call identifies the call. If the call is repeated because its answer
-// was lost, begin returns the same parts, except parts that were released in between.
+// markSending implements MarkSending; call identifies the call. If the call is repeated because its answer
+// was lost, markSending returns the same parts, except parts that were released in between.
 func (s *Store) markSending(ctx context.Context, call string, beginnings []SendingParts) ([][]int, error) {
 	const label = "messages: begin"
 	if len(beginnings) == 0 {

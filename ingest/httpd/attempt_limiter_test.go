@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// guesser makes attempts at a AttemptLimiter with a clock.
+// guesser makes attempts at an AttemptLimiter with a clock.
 type guesser struct {
 	*AttemptLimiter
 	now time.Time

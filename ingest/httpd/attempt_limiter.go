@@ -71,7 +71,7 @@ type limitKey struct {
 // AttemptLimiter limits wrong credentials by address, site and account, in memory. It is safe for
 // concurrent use.
 //
-// AttemptLimiter of other clients do not lock out a right credential. The limits do not apply to a
+// Attempts of other clients do not lock out a right credential. The limits do not apply to a
 // credential that was right at the same address within rightFor, and an account under attack can
 // be used from other sites. A repeated wrong credential counts once for its address, so that a
 // sender with a wrong token does not lock out other senders at the same address.
@@ -81,8 +81,8 @@ type AttemptLimiter struct {
 	// yet; nil means that there is no inventory. It must be set before use.
 	InventoryPending func() bool
 
-	now    func() time.Time
-	unsure atomic.Bool // InventoryPending has been true since fullAt was cleared
+	now        func() time.Time
+	wasPending atomic.Bool // InventoryPending has been true since fullAt was cleared
 
 	mu                   sync.Mutex
 	fullAt               map[limitKey]time.Time // key → time at which the whole burst is available again
@@ -90,7 +90,7 @@ type AttemptLimiter struct {
 	wrongCounts, refused map[string]uint64      // by surface
 }
 
-// NewAttemptLimiter returns a AttemptLimiter that reads the time from now.
+// NewAttemptLimiter returns an AttemptLimiter that reads the time from now.
 func NewAttemptLimiter(now func() time.Time) *AttemptLimiter {
 	return &AttemptLimiter{
 		now: now, fullAt: make(map[limitKey]time.Time), rightAt: make(map[limitKey]time.Time),
@@ -100,86 +100,86 @@ func NewAttemptLimiter(now func() time.Time) *AttemptLimiter {
 
 // Counts returns, by surface, the numbers of wrong credentials and of attempts that were refused
 // without a check since the start.
-func (g *AttemptLimiter) Counts() (wrong, refused map[string]uint64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return maps.Clone(g.wrongCounts), maps.Clone(g.refused)
+func (l *AttemptLimiter) Counts() (wrong, refused map[string]uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.wrongCounts), maps.Clone(l.refused)
 }
 
 // CheckInventory returns an error while an inventory has not been applied, because the inventory may
 // declare a credential that does not exist yet. It must be called before the credential is looked
 // up. All wrong credentials get the same answer, which does not reveal which of them exist.
-func (g *AttemptLimiter) CheckInventory() error {
-	if g.InventoryPending == nil || !g.InventoryPending() {
+func (l *AttemptLimiter) CheckInventory() error {
+	if l.InventoryPending == nil || !l.InventoryPending() {
 		return nil
 	}
-	g.unsure.Store(true)
+	l.wasPending.Store(true)
 	return relay.Errorf(relay.KindUnavailable, "the inventory is not applied yet")
 }
 
 // Wait returns the time after which the credential of an attempt may be checked; 0 means now.
-func (g *AttemptLimiter) Wait(a Attempt) time.Duration {
-	now := g.now()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.unsure.Load() && !g.InventoryPending() { // the inventory may have declared the counted credentials
-		g.unsure.Store(false)
-		clear(g.fullAt)
+func (l *AttemptLimiter) Wait(a Attempt) time.Duration {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.wasPending.Load() && !l.InventoryPending() { // the inventory may have declared the counted credentials
+		l.wasPending.Store(false)
+		clear(l.fullAt)
 	}
-	if t, ok := g.rightAt[a.byCredential()]; ok && now.Sub(t) < rightFor {
+	if t, ok := l.rightAt[a.byCredential()]; ok && now.Sub(t) < rightFor {
 		return 0
 	}
-	wait := max(g.waitFor(a.byAddress(), guessesOfAddress, now), g.waitFor(a.byCredential(), guessesOfAddress, now))
-	wait = max(wait, g.waitFor(a.bySite(), guessesOfSite, now))
-	if a.Account != "" && g.waitFor(a.byAccount(), guessesOfAccount, now) > 0 {
-		wait = max(wait, g.waitFor(a.bySiteAndAccount(), guessesPerPair, now))
+	wait := max(l.waitFor(a.byAddress(), guessesOfAddress, now), l.waitFor(a.byCredential(), guessesOfAddress, now))
+	wait = max(wait, l.waitFor(a.bySite(), guessesOfSite, now))
+	if a.Account != "" && l.waitFor(a.byAccount(), guessesOfAccount, now) > 0 {
+		wait = max(wait, l.waitFor(a.bySiteAndAccount(), guessesPerPair, now))
 	}
 	if wait > 0 {
-		g.refused[a.Surface]++
+		l.refused[a.Surface]++
 	}
 	return wait
 }
 
 // RecordSuccess records that the credential of an attempt was right.
-func (g *AttemptLimiter) RecordSuccess(a Attempt) {
-	now := g.now()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if now.Sub(g.rightAt[a.byCredential()]) < time.Hour {
+func (l *AttemptLimiter) RecordSuccess(a Attempt) {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Sub(l.rightAt[a.byCredential()]) < time.Hour {
 		return
 	}
-	if len(g.rightAt) >= maxGuessKeys {
-		clear(g.rightAt)
+	if len(l.rightAt) >= maxGuessKeys {
+		clear(l.rightAt)
 	}
-	g.rightAt[a.byCredential()] = now
+	l.rightAt[a.byCredential()] = now
 }
 
 // RecordFailure counts and logs an attempt with a wrong credential.
-func (g *AttemptLimiter) RecordFailure(a Attempt) {
-	log := cmp.Or(g.Logger, slog.Default()).With("request_id", a.RequestID)
+func (l *AttemptLimiter) RecordFailure(a Attempt) {
+	log := cmp.Or(l.Logger, slog.Default()).With("request_id", a.RequestID)
 	log.Warn("sign-in refused: wrong credential", "surface", a.Surface, "address", a.Address.String(), "account", a.Account)
-	if g.count(a) {
+	if l.count(a) {
 		log.Warn("too many wrong credentials, further ones are refused", "address", a.Address.String(), "account", a.Account)
 	}
 }
 
 // count counts a wrong attempt and reports whether it reached a limit.
-func (g *AttemptLimiter) count(a Attempt) (limited bool) {
-	now := g.now()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.wrongCounts[a.Surface]++
-	delete(g.rightAt, a.byCredential())
-	repeated := g.fullAt[a.byCredential()].After(now)
-	g.spend(a.byCredential(), guessesOfAddress, now)
+func (l *AttemptLimiter) count(a Attempt) (limited bool) {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wrongCounts[a.Surface]++
+	delete(l.rightAt, a.byCredential())
+	repeated := l.fullAt[a.byCredential()].After(now)
+	l.spend(a.byCredential(), guessesOfAddress, now)
 	if repeated {
 		return false
 	}
-	limited = g.spend(a.byAddress(), guessesOfAddress, now)
-	limited = g.spend(a.bySite(), guessesOfSite, now) || limited
+	limited = l.spend(a.byAddress(), guessesOfAddress, now)
+	limited = l.spend(a.bySite(), guessesOfSite, now) || limited
 	if a.Account != "" {
-		g.spend(a.bySiteAndAccount(), guessesPerPair, now)
-		limited = g.spend(a.byAccount(), guessesOfAccount, now) || limited
+		l.spend(a.bySiteAndAccount(), guessesPerPair, now)
+		limited = l.spend(a.byAccount(), guessesOfAccount, now) || limited
 	}
 	return limited
 }
@@ -201,8 +201,8 @@ func (a Attempt) site() netip.Addr {
 }
 
 // waitFor returns the time until another attempt with a key is allowed; 0 means now.
-func (g *AttemptLimiter) waitFor(k limitKey, limit int, now time.Time) time.Duration {
-	fullAt := g.fullAt[k]
+func (l *AttemptLimiter) waitFor(k limitKey, limit int, now time.Time) time.Duration {
+	fullAt := l.fullAt[k]
 	if !fullAt.After(now) {
 		return 0
 	}
@@ -210,24 +210,24 @@ func (g *AttemptLimiter) waitFor(k limitKey, limit int, now time.Time) time.Dura
 }
 
 // spend counts an attempt with a key and reports whether the attempt reached the limit.
-func (g *AttemptLimiter) spend(k limitKey, limit int, now time.Time) (exhausted bool) {
-	if len(g.fullAt) >= maxGuessKeys {
-		for k, fullAt := range g.fullAt {
+func (l *AttemptLimiter) spend(k limitKey, limit int, now time.Time) (exhausted bool) {
+	if len(l.fullAt) >= maxGuessKeys {
+		for k, fullAt := range l.fullAt {
 			if !fullAt.After(now) {
-				delete(g.fullAt, k)
+				delete(l.fullAt, k)
 			}
 		}
-		if len(g.fullAt) >= maxGuessKeys {
-			clear(g.fullAt)
+		if len(l.fullAt) >= maxGuessKeys {
+			clear(l.fullAt)
 		}
 	}
-	fullAt := g.fullAt[k]
+	fullAt := l.fullAt[k]
 	if fullAt.Before(now) {
 		fullAt = now
 	}
-	wait := g.waitFor(k, limit, now)
-	g.fullAt[k] = fullAt.Add(guessEvery)
-	return wait == 0 && g.waitFor(k, limit, now) > 0
+	wait := l.waitFor(k, limit, now)
+	l.fullAt[k] = fullAt.Add(guessEvery)
+	return wait == 0 && l.waitFor(k, limit, now) > 0
 }
 
 // RetryAfter formats a duration for the header Retry-After: whole seconds, at least one.
