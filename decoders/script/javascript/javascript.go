@@ -94,9 +94,9 @@ func (i *Interrupter) Interrupt(reason string) bool {
 	return true
 }
 
-// call runs the codec's top level in a new realm, and then use. A panic of the
+// call runs the codec's top level in a new realm, and then calls run. A panic of the
 // interpreter becomes an error of this call.
-func (c *Codec) call(f *decoders.Frame, i *Interrupter, use func(*realm) (decoders.Result, error)) (res decoders.Result, err error) {
+func (c *Codec) call(f *decoders.Frame, i *Interrupter, run func(*realm) (decoders.Result, error)) (res decoders.Result, err error) {
 	r := newRealm(f, c.features)
 	r.variables = c.variables
 	i.fired.Store(false)
@@ -124,7 +124,7 @@ func (c *Codec) call(f *decoders.Frame, i *Interrupter, use func(*realm) (decode
 	if _, err := r.vm.RunProgram(c.code); err != nil {
 		return res, r.failure("", err)
 	}
-	res, err = use(r)
+	res, err = run(r)
 	res.Warnings = append(res.Warnings, r.lines...)
 	return res, err
 }
@@ -169,7 +169,8 @@ func (r *realm) failure(function string, err error) error {
 	return newError(function, clipText(err.Error()))
 }
 
-// positionPrefix returns the innermost position in the codec's source, or "".
+// positionPrefix returns the innermost position in the codec's source as a prefix of a reason,
+// or "".
 func positionPrefix(stack []goja.StackFrame) string {
 	for _, f := range stack {
 		if f.SrcName() == sourceName {

@@ -42,14 +42,14 @@ func parse(source string) (module, error) {
 			return module{}, newError("", clipText(err.Error()))
 		}
 		position := list[0].Position
-		e := moduleRewriter{text: text, offset: offsetOf(text, position.Line, position.Column), aliases: m.aliases}
+		r := moduleRewriter{text: text, offset: offsetOf(text, position.Line, position.Column), aliases: m.aliases}
 		switch {
-		case e.offset >= 0 && e.hasKeyword("export"):
-			e.rewriteExport()
-		case e.offset >= 0 && e.hasKeyword("import"):
+		case r.offset >= 0 && r.hasKeyword("export"):
+			r.rewriteExport()
+		case r.offset >= 0 && r.hasKeyword("import"):
 			// An import of the module buffer is not needed, because Buffer is global.
-			line := regexp.MustCompile(`^import\b[^;'"]*['"](node:)?buffer['"][ \t]*;?`).Find(text[e.offset:])
-			if e.blank(len(line)); line == nil {
+			line := regexp.MustCompile(`^import\b[^;'"]*['"](node:)?buffer['"][ \t]*;?`).Find(text[r.offset:])
+			if r.blank(len(line)); line == nil {
 				return module{}, errorAt(position.Line, position.Column, "only buffer can be imported")
 			}
 		default:
@@ -151,26 +151,26 @@ const (
 	maxParsed   = 10 << 20
 )
 
-// moduleRewriter is a position in the text of an ES module.
+// moduleRewriter replaces the keywords at an offset of an ES module.
 type moduleRewriter struct {
 	text    []byte
 	offset  int
 	aliases map[string]string
 }
 
-func (e *moduleRewriter) hasKeyword(w string) bool {
+func (r *moduleRewriter) hasKeyword(w string) bool {
 	isIdentifier := func(c byte) bool {
 		return c == '_' || c == '$' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80
 	}
-	remaining := e.text[e.offset:]
+	remaining := r.text[r.offset:]
 	return bytes.HasPrefix(remaining, []byte(w)) && (len(remaining) == len(w) || !isIdentifier(remaining[len(w)]))
 }
 
 // blank replaces text by spaces, except line ends, so that positions do not change.
-func (e *moduleRewriter) blank(length int) {
-	for i := e.offset; i < e.offset+length; i++ {
-		if e.text[i] != '\n' && e.text[i] != '\r' {
-			e.text[i] = ' '
+func (r *moduleRewriter) blank(length int) {
+	for i := r.offset; i < r.offset+length; i++ {
+		if r.text[i] != '\n' && r.text[i] != '\r' {
+			r.text[i] = ' '
 		}
 	}
 }
@@ -184,32 +184,32 @@ const (
 
 // rewriteExport replaces the keyword or a list "export {…}" by blanks. The value of
 // "export default" becomes a member of exports.
-func (e *moduleRewriter) rewriteExport() {
-	remaining := string(e.text[e.offset:])
+func (r *moduleRewriter) rewriteExport() {
+	remaining := string(r.text[r.offset:])
 	if named := regexp.MustCompile(`^export\s+default\s+((async\s+)?function\s*\*?\s*[\w$]+|class\s+[\w$]+)`).FindString(remaining); named != "" {
 		name := named[strings.LastIndexAny(named, " \t\r\n*")+1:]
-		e.aliases["default"] = name
-		e.blank(strings.Index(named, "default") + len("default"))
+		r.aliases["default"] = name
+		r.blank(strings.Index(named, "default") + len("default"))
 		return
 	}
 	if value := regexp.MustCompile(`^export\s+default\b`).FindString(remaining); value != "" {
-		e.blank(len(value))
-		copy(e.text[e.offset+len(value)-len(defaultAssignment):], defaultAssignment)
+		r.blank(len(value))
+		copy(r.text[r.offset+len(value)-len(defaultAssignment):], defaultAssignment)
 		return
 	}
 	if list := regexp.MustCompile(`^export\s*\{([^{}]*)\}[ \t]*;?`).FindStringSubmatch(remaining); list != nil {
-		e.addAliases(list[1])
-		e.blank(len(list[0]))
+		r.addAliases(list[1])
+		r.blank(len(list[0]))
 		return
 	}
-	e.blank(len("export"))
+	r.blank(len("export"))
 }
 
 // addAliases adds the aliases "a as b" of an export list.
-func (e *moduleRewriter) addAliases(names string) {
+func (r *moduleRewriter) addAliases(names string) {
 	for name := range strings.SplitSeq(names, ",") {
 		if words := strings.Fields(name); len(words) == 3 && words[1] == "as" {
-			e.aliases[words[2]] = words[0]
+			r.aliases[words[2]] = words[0]
 		}
 	}
 }
