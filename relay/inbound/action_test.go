@@ -73,8 +73,8 @@ func TestInvalidActionsAreRefused(t *testing.T) {
 		"a URL for an address":                 {Geographic, Email, []string{"http://a/"}, "parameters", "not an e-mail address"},
 		"an address that is not ASCII":         {Geographic, Email, []string{"ä@example.com"}, "parameters", "not an e-mail address"},
 		"101 endpoints":                        {Geographic, Email, make([]string, 101), "parameters", "more than 100"},
-		"an unknown placeholder in the query":  {VirtualNumber, HTTPPost, []string{"http://a/?x=%sender"}, "parameters", `"%sender" is not a placeholder here; known are %id, %stat, %orig, %dest, %msg`},
-		"a placeholder of the other kind":      {Geographic, HTTPGet, []string{"http://a/?x=%code"}, "parameters", `"%code" is not a placeholder here; known are %m, %o, %d, %t, %x, %u, %i, and %25`},
+		"an unknown placeholder in the query":  {VirtualNumber, HTTPPost, []string{"http://a/?x=%sender"}, "parameters", `"%sender" is not a placeholder here; the placeholders are %id, %stat, %orig, %dest, %msg`},
+		"a placeholder of the other kind":      {Geographic, HTTPGet, []string{"http://a/?x=%code"}, "parameters", `"%code" is not a placeholder here; the placeholders are %m, %o, %d, %t, %x, %u, %i, and %25`},
 		"a placeholder as the host":            {VirtualNumber, HTTPGet, []string{"http://%dest/"}, "parameters", "%dest"},
 	} {
 		t.Run(name, func(t *testing.T) {

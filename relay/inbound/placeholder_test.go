@@ -124,7 +124,7 @@ func TestPlaceholdersOfTheOtherKindAreRefused(t *testing.T) {
 	for raw, k := range map[string]Kind{
 		"http://h/?text=%msg&from=%orig": Geographic, "http://h/%dest/x": Geographic, "http://h/?a=%m": VirtualNumber, "http://h/?a=%msgs": VirtualNumber,
 	} {
-		if err := CheckEndpoint(string(k), raw); err == nil || !strings.Contains(err.Error(), "is not a placeholder here; known are %") {
+		if err := CheckEndpoint(string(k), raw); err == nil || !strings.Contains(err.Error(), "is not a placeholder here; the placeholders are %") {
 			t.Errorf("error for %s = %v, want an unknown placeholder", raw, err)
 		}
 	}

@@ -19,7 +19,7 @@ const (
 
 // Settings are the gateway's settings for deliveries of rules. New sets the defaults.
 type Settings struct {
-	// Zone is the time zone of expressions, of %time and of texts; nil means UTC.
+	// Zone is the time zone in expressions, in the placeholder %time and in texts; nil means UTC.
 	Zone       *time.Location
 	MailDomain string // domain of the message IDs of mails
 	PublicURL  string // base URL of the links in bodies of http_post; empty means no links
@@ -65,7 +65,7 @@ func compileActions(r *Rule, conditionKeys []string) (*actions, error) {
 		}
 		// 2. The parameters.
 		if n := len(a.Parameters); n == 0 || n > maxParameters {
-			add("parameters", "An action has between 1 and %d parameters.", maxParameters)
+			add("parameters", "An action must have between 1 and %d parameters.", maxParameters)
 		}
 		for j, parameter := range a.Parameters {
 			if err := c.addParameter(parameter); err != nil {
@@ -74,7 +74,7 @@ func compileActions(r *Rule, conditionKeys []string) (*actions, error) {
 		}
 		// 3. The body and the originator.
 		if a.Body != "" && a.Action == HTTPGet {
-			add("body", "The body is for the actions %s, %s and %s.", HTTPPost, Email, SMS)
+			add("body", "The body is only for the actions %s, %s and %s.", HTTPPost, Email, SMS)
 		} else if a.Body != "" {
 			var err error
 			if c.body, err = condition.CompileBody(a.Body); err != nil {
@@ -82,7 +82,7 @@ func compileActions(r *Rule, conditionKeys []string) (*actions, error) {
 			}
 		}
 		if a.Originator != "" && a.Action != SMS {
-			add("originator", "The originator is for the action %s.", SMS)
+			add("originator", "The originator is only for the action %s.", SMS)
 		} else if a.Originator != "" && !sms.NewAlphabet().IsOriginator(a.Originator) {
 			add("originator", "The originator must be 1 to 15 digits, with or without a plus sign, or 1 to 11 characters of the GSM alphabet.")
 		}

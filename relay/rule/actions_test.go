@@ -119,7 +119,7 @@ func formatDeliveries(t *testing.T, ds []outbox.Delivery, deliveriesErr error) s
 		relaytest.Equal(t, "the account, kind, relay and state of delivery "+d.ID,
 			[]any{d.Account, d.Kind, d.Relay, d.State}, []any{relay.AccountID(3), outbox.KindRule, "r1", outbox.Queued})
 		if d.CreatedAt.IsZero() || d.Endpoint == "" {
-			t.Errorf("delivery %s was created at %v for the endpoint %q", d.ID, d.CreatedAt, d.Endpoint)
+			t.Errorf("delivery %s: CreatedAt = %v, Endpoint = %q, want both set", d.ID, d.CreatedAt, d.Endpoint)
 		}
 		fmt.Fprintf(&b, "delivery %s about %s to %s\n", d.ID, d.MessageID, d.Target())
 		switch {
@@ -148,21 +148,21 @@ func withNewline(text string) string { return strings.TrimRight(text, "\n") + "\
 func TestInvalidActionsAreRefused(t *testing.T) {
 	action := func(fields string) string { return `{"name": "n", "on": "reading", "actions": [` + fields + `]}` }
 	for name, tc := range map[string]struct{ rule, field, message string }{
-		"an unknown action":          {action(`{"action": "fax", "parameters": ["1"]}`), "actions[0].action", "one of http_post, http_get, email, sms"},
-		"no parameters":              {action(`{"action": "sms"}`), "actions[0].parameters", "between 1 and 100"},
-		"the second address":         {action(`{"action": "sms", "parameters": ["447700900123"]}, {"action": "email", "parameters": ["a@b.example", "a b"]}`), "actions[1].parameters[1]", "is not an e-mail address"},
-		"a number with a plus":       {action(`{"action": "sms", "parameters": ["+447700900123"]}`), "actions[0].parameters[0]", "without a plus sign"},
-		"a URL without a host":       {action(`{"action": "http_post", "parameters": ["https:///x"]}`), "actions[0].parameters[0]", "has no host"},
-		"another scheme":             {action(`{"action": "http_get", "parameters": ["ftp://h/"]}`), "actions[0].parameters[0]", "the URL must begin with http:// or https://"},
-		"an unknown placeholder":     {action(`{"action": "http_get", "parameters": ["https://h/?d=%devce"]}`), "actions[0].parameters[0]", `"%devce" is not a placeholder here; known are %rule, %state, %device, %identifier, %time, %key:NAME, and %25 for a percent sign`},
-		"a key without a name":       {action(`{"action": "http_get", "parameters": ["https://h/?d=%key:"]}`), "actions[0].parameters[0]", `"%key" is not a placeholder here`},
-		"a placeholder as host":      {action(`{"action": "http_get", "parameters": ["https://%key:host/"]}`), "actions[0].parameters[0]", "is allowed in the path and the query only"},
-		"a URL that is too long":     {action(`{"action": "http_get", "parameters": ["https://h/` + strings.Repeat("a", 2048) + `"]}`), "actions[0].parameters[0]", "longer than 2048 characters"},
-		"an invalid body":            {action(`{"action": "http_post", "parameters": ["https://h/"], "body": "{\"a\":\n vlaues.t}"}`), "actions[0].body", "line 2, column 2: unknown name vlaues"},
-		"a body of http_get":         {action(`{"action": "http_get", "parameters": ["https://h/"], "body": "1"}`), "actions[0].body", "http_post, email and sms"},
-		"an originator of an e-mail": {action(`{"action": "email", "parameters": ["a@b.example"], "originator": "x"}`), "actions[0].originator", "for the action sms"},
-		"an originator too long":     {action(`{"action": "sms", "parameters": ["447700900123"], "originator": "twelve chars"}`), "actions[0].originator", "1 to 11 characters"},
-		"a batch of text messages":   {`{"name": "n", "on": "reading", "batch": {"count": 2}, "actions": [{"action": "sms", "parameters": ["447700900123"]}]}`, "actions[0].action", "cannot carry a batch"},
+		"an unknown action":               {action(`{"action": "fax", "parameters": ["1"]}`), "actions[0].action", "one of http_post, http_get, email, sms"},
+		"no parameters":                   {action(`{"action": "sms"}`), "actions[0].parameters", "between 1 and 100"},
+		"an invalid second address":       {action(`{"action": "sms", "parameters": ["447700900123"]}, {"action": "email", "parameters": ["a@b.example", "a b"]}`), "actions[1].parameters[1]", "is not an e-mail address"},
+		"a number with a plus":            {action(`{"action": "sms", "parameters": ["+447700900123"]}`), "actions[0].parameters[0]", "without a plus sign"},
+		"a URL without a host":            {action(`{"action": "http_post", "parameters": ["https:///x"]}`), "actions[0].parameters[0]", "has no host"},
+		"an unsupported scheme":           {action(`{"action": "http_get", "parameters": ["ftp://h/"]}`), "actions[0].parameters[0]", "the URL must begin with http:// or https://"},
+		"an unknown placeholder":          {action(`{"action": "http_get", "parameters": ["https://h/?d=%devce"]}`), "actions[0].parameters[0]", `"%devce" is not a placeholder here; the placeholders are %rule, %state, %device, %identifier, %time, %key:NAME, and %25 for a percent sign`},
+		"a key placeholder without a key": {action(`{"action": "http_get", "parameters": ["https://h/?d=%key:"]}`), "actions[0].parameters[0]", `"%key" is not a placeholder here`},
+		"a placeholder in the host":       {action(`{"action": "http_get", "parameters": ["https://%key:host/"]}`), "actions[0].parameters[0]", "is allowed in the path and the query only"},
+		"a URL that is too long":          {action(`{"action": "http_get", "parameters": ["https://h/` + strings.Repeat("a", 2048) + `"]}`), "actions[0].parameters[0]", "longer than 2048 characters"},
+		"an invalid body":                 {action(`{"action": "http_post", "parameters": ["https://h/"], "body": "{\"a\":\n vlaues.t}"}`), "actions[0].body", "line 2, column 2: unknown name vlaues"},
+		"http_get with a body":            {action(`{"action": "http_get", "parameters": ["https://h/"], "body": "1"}`), "actions[0].body", "http_post, email and sms"},
+		"an e-mail with an originator":    {action(`{"action": "email", "parameters": ["a@b.example"], "originator": "x"}`), "actions[0].originator", "for the action sms"},
+		"an originator that is too long":  {action(`{"action": "sms", "parameters": ["447700900123"], "originator": "twelve chars"}`), "actions[0].originator", "1 to 11 characters"},
+		"a batch of text messages":        {`{"name": "n", "on": "reading", "batch": {"count": 2}, "actions": [{"action": "sms", "parameters": ["447700900123"]}]}`, "actions[0].action", "cannot carry a batch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := parseRule(t, tc.rule)
@@ -188,7 +188,7 @@ func TestURLsAreCheckedWhenARuleIsSaved(t *testing.T) {
 		return nil
 	})
 	if fields := relay.FieldsOf(err); len(fields) != 1 || !strings.Contains(strings.Join(fields["actions[1].parameters[1]"], " "), "address 10.0.0.1 is private") {
-		t.Errorf("error %v with fields %q, want a private address", err, fields)
+		t.Errorf("error %v with fields %q, want an error about the private address", err, fields)
 	}
 	relaytest.Equal(t, "the checked URLs", checked, []string{"https://ok.example/0", "http://10.0.0.1/0?d=0"})
 }
@@ -281,8 +281,12 @@ func TestBodiesAreValidJSON(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(occurrences(&r))) {
 		ds, err := p.actions.deliveries(occurrences(&r)[name], 3, Settings{Zone: time.UTC, Now: time.Now}, 1000)
 		relaytest.NoError(t, err)
-		if body := ds[0].Request.Body; !json.Valid(body) || bytes.Contains(body, []byte("links")) {
-			t.Errorf("%s: the body is not JSON, or has links: %s", name, body)
+		body := ds[0].Request.Body
+		if !json.Valid(body) {
+			t.Errorf("%s: the body is %s, want valid JSON", name, body)
+		}
+		if bytes.Contains(body, []byte("links")) {
+			t.Errorf("%s: the body is %s, want no links without a PublicURL", name, body)
 		}
 	}
 }

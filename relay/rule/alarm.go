@@ -69,15 +69,15 @@ func (s *Store) AlarmsOfRecord(ctx context.Context, acct relay.AccountID, device
 	return db.List(ctx, s.db, "alarms of a frame", query, alarmFields, acct, deviceID, record)
 }
 
-// Alarms lists alarms of an account, 0 for all accounts, newest first. It also returns the cursor of
-// the next page, which is empty on the last page.
+// Alarms lists alarms of an account, or of all accounts if acct is 0, newest first. It also returns the
+// cursor of the next page, which is empty on the last page.
 func (s *Store) Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilter) ([]AccountRecord[Alarm], string, error) {
-	raised, id, err := parseCursor(f.Cursor)
+	raisedAt, id, err := parseCursor(f.Cursor)
 	if err != nil {
 		return nil, "", err
 	}
 	var w db.Where
-	w.And("(raised < ? OR raised = ? AND id < ?)", raised, raised, id)
+	w.And("(raised < ? OR raised = ? AND id < ?)", raisedAt, raisedAt, id)
 	w.AndSet("account = ?", acct)
 	w.AndSet("raised >= ?", db.Nanos(f.From))
 	w.AndSet("raised <= ?", db.Nanos(f.To))
@@ -94,24 +94,24 @@ func (s *Store) Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilter)
 	return alarms, formatCursor(db.Nanos(lastAlarm.RaisedAt), lastAlarm.ID), nil
 }
 
-func formatCursor(raised int64, id string) string {
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", raised, id))
+func formatCursor(raisedAt int64, id string) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", raisedAt, id))
 }
 
 // parseCursor parses a cursor. The empty cursor is the beginning of the list.
-func parseCursor(cursor string) (raised int64, id string, err error) {
+func parseCursor(cursor string) (raisedAt int64, id string, err error) {
 	if cursor == "" {
 		return math.MaxInt64, "", nil
 	}
 	text, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err == nil {
-		_, err = fmt.Sscanf(string(text), "%d %s", &raised, &id)
+		_, err = fmt.Sscanf(string(text), "%d %s", &raisedAt, &id)
 	}
 	// PostgreSQL refuses texts with NUL or invalid UTF-8.
-	if err != nil || formatCursor(raised, id) != cursor || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if err != nil || formatCursor(raisedAt, id) != cursor || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return 0, "", relay.Invalid("cursor", "This is not a cursor of this list.")
 	}
-	return raised, id, nil
+	return raisedAt, id, nil
 }
 
 // Mute suppresses the actions of alarms from Since up to, but not including, Until. The alarms are
@@ -204,7 +204,7 @@ func (s *Store) PutMute(ctx context.Context, acct relay.AccountID, m Mute) error
 		db.Bump(iot.RulesVersionOf(acct)))
 }
 
-// EndMute ends the mute in force of a rule and a device.
+// EndMute ends the mute of a rule and a device that is in force.
 func (s *Store) EndMute(ctx context.Context, acct relay.AccountID, ruleID, deviceID string, now time.Time) error {
 	const end = `
 		UPDATE alarm_mute
@@ -241,7 +241,7 @@ func (s *Service) Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilte
 	return alarms, nextCursor, err
 }
 
-// FindAlarms lists alarms like Alarms, of an account or, for 0, of all accounts.
+// FindAlarms lists alarms like Alarms, but of all accounts if acct is 0.
 func (s *Service) FindAlarms(ctx context.Context, acct relay.AccountID, f AlarmFilter) ([]AccountRecord[Alarm], string, error) {
 	switch {
 	case f.State != "" && f.State != Raised && f.State != Cleared:

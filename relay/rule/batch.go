@@ -30,7 +30,8 @@ func (s *Service) collect(ctx context.Context, acct relay.AccountID, set *ruleSe
 	return nil
 }
 
-// errMinuteLimit rolls back the transaction that takes a batch, so that a later minute sends the batch.
+// errMinuteLimit rolls back the transaction that takes a batch, so that the batch is sent in a later
+// minute.
 var errMinuteLimit = errors.New("the actions of the minute are used up")
 
 // sendBatch sends the frames that a rule has collected, in requests of Batch.Count frames. It returns
@@ -122,7 +123,7 @@ const lockBatches = `
 		JOIN rule_batch AS t ON t.account = b.account AND t.rule = b.rule
 		ORDER BY t.rule {for update}`
 
-// tally counts the frames of a batch that were not sent.
+// tally counts the frames of a batch that have not been sent.
 type tally struct {
 	rule string
 	n    int
@@ -226,8 +227,8 @@ type storedItem struct {
 }
 
 // TakeBatch takes the oldest frames of a batch, at most Batch.Count, if the batch is full or due. It
-// calls send for their deliveries and saves the deliveries in the same transaction. It returns the new
-// deliveries and whether the batch is still full or due.
+// calls send, which returns their deliveries, and saves the deliveries in the same transaction. It
+// returns the new deliveries and whether the batch is still full or due.
 func (s *Store) TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, leaseUntil time.Time, send func([]Occurrence) ([]outbox.Delivery, error)) (created []outbox.Delivery, hasMore bool, err error) {
 	const selectItems = `
 		SELECT record, doc

@@ -123,8 +123,8 @@ type budget struct {
 	s      *Service
 	acct   relay.AccountID
 	frames map[string]int // committed deliveries by frame
-	// pending has the deliveries of the current transaction by frame. reserved is how many of them
-	// were reserved in minute.
+	// pending counts the deliveries of the current transaction by frame. reserved is the number of
+	// those that were reserved in minute.
 	pending  map[string]int
 	reserved int
 	minute   time.Time
@@ -143,11 +143,11 @@ func (b *budget) grant(o *Occurrence, n int) (granted int, reason error) {
 	limits := &b.s.o
 	granted = max(0, min(n, limits.ActionsPerFrame-b.frames[frame]-b.pending[frame]))
 	if granted < n {
-		reason = fmt.Errorf("an action was not performed: the rules have more than %d for one frame", limits.ActionsPerFrame)
+		reason = fmt.Errorf("an action was not performed: the rules have more than %d actions for one frame", limits.ActionsPerFrame)
 	}
 	reserved, minute := b.s.limiter.reserve(b.acct, granted, limits.ActionsPerMinute, limits.Now())
 	if reserved < granted {
-		reason = fmt.Errorf("an action was not performed: the rules of the account have more than %d in a minute", limits.ActionsPerMinute)
+		reason = fmt.Errorf("an action was not performed: the rules of the account have more than %d actions in a minute", limits.ActionsPerMinute)
 		b.deferrable = b.deferrable || granted <= limits.ActionsPerMinute
 	}
 	if !minute.Equal(b.minute) {

@@ -55,9 +55,10 @@ func (d *decisionDraft) addVerdict(p *Program, st *PairState, v verdict, newOccu
 	d.firings = append(d.firings, firing{p, o, raisedAt})
 }
 
-// addDeliveries creates the deliveries of the firings, except those suppressed by a mute. A mute suppresses
-// alarms that are raised or repeated during the mute. The clearing of an alarm is suppressed only if
-// the alarm was also raised during a mute. Otherwise the receiver has been notified of the alarm.
+// addDeliveries creates the deliveries of the firings, except those suppressed by a mute. A mute
+// suppresses the actions of alarms that are raised or repeated during the mute. The actions of a
+// cleared alarm are suppressed only if the alarm was both raised and cleared during a mute. Otherwise
+// the receiver has been notified that the alarm was raised.
 func (d *decisionDraft) addDeliveries(b *budget) {
 	b.s.mu.Lock()
 	var mutes []Mute
@@ -79,8 +80,8 @@ func (d *decisionDraft) addDeliveries(b *budget) {
 	}
 }
 
-// createDeliveries creates the deliveries of a rule that the budget allows. An action beyond the budget, or a
-// failed expression, is a fault of the rule and does not prevent other deliveries.
+// createDeliveries creates the deliveries of a rule that the budget allows. An action beyond the
+// budget, or a failed expression, is a fault of the rule and does not prevent other deliveries.
 func (d *decisionDraft) createDeliveries(b *budget, p *Program, occurrences []Occurrence) []outbox.Delivery {
 	total := p.Rule.fanOut()
 	granted, reason := b.grant(&occurrences[0], total)
@@ -129,7 +130,7 @@ func (s *Service) saveDecision(ctx context.Context, b *budget, pairs []Pair, fil
 	return nil
 }
 
-// conclude counts a saved decision and dispatches its deliveries. Without a decision, d is nil.
+// conclude counts a saved decision and dispatches its deliveries. d is nil if there was no decision.
 func (s *Service) conclude(acct relay.AccountID, d *decisionDraft, created []outbox.Delivery) {
 	if d != nil {
 		for _, f := range d.faults {
@@ -141,7 +142,7 @@ func (s *Service) conclude(acct relay.AccountID, d *decisionDraft, created []out
 }
 
 // grace is the time between the end of Rule.For and an alarm that is raised without a frame. A late
-// frame without the condition may arrive in this time.
+// frame for which the condition does not hold may arrive in this time.
 const grace = 2 * time.Second
 
 // verdict is the result of a rule for a frame, or for a time without a frame.
@@ -155,7 +156,7 @@ type verdict struct {
 	err      error     // failure of an expression
 }
 
-// step evaluates a frame by a rule with a condition or a rule on silence, and changes the state of
+// step evaluates a rule with a condition, or a rule on silence, for a frame, and changes the state of
 // the rule for the device. Live frames, replays, trials and explanations use it.
 func (p *Program) step(acct relay.AccountID, st *PairState, frame *ruleFrame) verdict {
 	switch {
@@ -224,8 +225,8 @@ func (p *Program) stepRaised(st *PairState, frame *ruleFrame) verdict {
 	return v
 }
 
-// evaluateDue evaluates a due state without a frame: the condition has held for Rule.For, or the actions
-// of an alarm of silence run again.
+// evaluateDue evaluates a due state without a frame. It raises the alarm if the condition has held for
+// Rule.For, and runs the actions of a silence alarm again after Rule.Repeat.Every.
 func (p *Program) evaluateDue(acct relay.AccountID, st *PairState, now time.Time) verdict {
 	switch {
 	case !st.Since.IsZero() && st.AlarmID == "":
@@ -248,9 +249,10 @@ func (p *Program) evaluateDue(acct relay.AccountID, st *PairState, now time.Time
 	return verdict{changed: true}
 }
 
-// silence evaluates the silence of a device with the last frame at heardAt, zero for none. silentSince
-// is the beginning of the silence, unless the state has a later one.
-func (p *Program) silence(acct relay.AccountID, st *PairState, heardAt, silentSince, now time.Time) verdict {
+// evaluateSilence evaluates a rule on silence at the time now. heardAt is the time of the device's last
+// frame, or zero if the device has sent none. silentSince is the beginning of the silence, unless the
+// frame of the state is later.
+func (p *Program) evaluateSilence(acct relay.AccountID, st *PairState, heardAt, silentSince, now time.Time) verdict {
 	if st.AlarmID != "" {
 		if !heardAt.After(st.At) {
 			return verdict{matched: true, Why: "the alarm is raised already"}
@@ -260,13 +262,13 @@ func (p *Program) silence(acct relay.AccountID, st *PairState, heardAt, silentSi
 		st.clear()
 		return v
 	}
-	start := laterTime(st.At, silentSince) // the cache may have lost the frame of the state
-	until := start.Add(p.Rule.SilentFor)
-	if now.Before(until) {
+	start := laterTime(st.At, silentSince) // st.At is later than heardAt if the cache has lost the last frame
+	silentAt := start.Add(p.Rule.SilentFor)
+	if now.Before(silentAt) {
 		return verdict{Why: "the device was heard less than " + p.Rule.SilentFor.String() + " ago"}
 	}
 	st.At, st.FrameAt, st.Record = start, start, ""
-	st.raise(acct, until, now, "")
+	st.raise(acct, silentAt, now, "")
 	if p.Rule.Repeat.Every > 0 {
 		st.Due = now.Add(p.Rule.Repeat.Every)
 	}
@@ -296,8 +298,8 @@ func (st *PairState) mark(frame *ruleFrame) {
 	st.At, st.FrameAt, st.Record = frame.heardAt, frame.frameAt, frame.record
 }
 
-// raise sets an alarm. The ID of the alarm is a hash of its cause, so that processing a frame again
-// results in the same alarm.
+// raise sets the state to a raised alarm. The ID of the alarm is a hash of its cause, so that
+// processing a frame again results in the same alarm.
 func (st *PairState) raise(acct relay.AccountID, t, ranAt time.Time, record string) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q %d", acct, st.RuleID, st.DeviceID, record, t.UnixNano()))
 	st.AlarmID = strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))

@@ -83,40 +83,39 @@ type actionContent struct {
 
 // content returns the content of an action. The body of http_post is an object, or a list for a rule
 // with a batch.
-func (a *action) content(occurrences []Occurrence, conditionKeys []string, s *Settings) (built actionContent, err error) {
+func (a *action) content(occurrences []Occurrence, conditionKeys []string, s *Settings) (c actionContent, err error) {
 	switch a.declared.Action {
 	case Email:
-		built.message, err = a.mail(occurrences, conditionKeys, s)
-		return built, err
+		c.message, err = a.mail(occurrences, conditionKeys, s)
+		return c, err
 	case SMS:
-		built.message, err = a.compose(&occurrences[0], conditionKeys, s)
-		return built, err
+		c.message, err = a.compose(&occurrences[0], conditionKeys, s)
+		return c, err
 	case HTTPGet:
-		return built, nil
+		return c, nil
 	}
 	if occurrences[0].Rule.Batch == (Batch{}) && len(occurrences) == 1 {
-		built.body, err = a.json(&occurrences[0], s)
-		return built, err
+		c.body, err = a.json(&occurrences[0], s)
+		return c, err
 	}
 	list, firstErr := make([]json.RawMessage, len(occurrences)), error(nil)
 	for i := range occurrences {
 		if list[i], err = a.json(&occurrences[i], s); list[i] == nil {
-			return built, err
+			return c, err
 		}
 		if firstErr == nil {
 			firstErr = err
 		}
 	}
-	if built.body, err = json.Marshal(list); err != nil {
-		return built, fmt.Errorf("encode: %w", err)
+	if c.body, err = json.Marshal(list); err != nil {
+		return c, fmt.Errorf("encode: %w", err)
 	}
-	return built, firstErr
+	return c, firstErr
 }
 
 // deliveryID returns the ID of the delivery of an occurrence to a parameter. The ID is the same when the
-// frame is processed or posted again, so that the frame is delivered once. The occurrence of a batch
-// is its first frame, which is in no other batch. A changed parameter results in another
-// ID.
+// frame is processed or posted again, so that the frame is delivered once. A batch has the
+// ID of its first frame, which is in no other batch. A changed parameter results in another ID.
 func (o *Occurrence) deliveryID(acct relay.AccountID, action, parameter int) string {
 	a := &o.Rule.Actions[action]
 	h := sha256.New()

@@ -2,8 +2,9 @@
 // rules, alarms and mutes, and creates the deliveries of their actions.
 //
 // A rule evaluates the uplinks, the events or the silence of some devices of its account. Its
-// conditions are expressions of package relay/condition. The state of a rule for a device
-// (PairState) changes with each frame (Program.step) or with the time (evaluateDue, silence):
+// conditions are expressions of package relay/condition. A frame (Program.step) or the passing of time
+// (Program.evaluateDue, Program.evaluateSilence) may change the state of a rule for a device
+// (PairState):
 //
 //	        when holds             when has held for For
 //	idle ───────────────▶ waiting ───────────────────────▶ raised ─┐ repeat
@@ -22,5 +23,5 @@
 // transaction. Frames that change no state write nothing.
 //
 // The package refuses rules that do not compile and URLs that the gateway may not call. It omits
-// actions beyond the limits of a frame and of a minute, and actions of muted alarms.
+// actions beyond the limits per frame and per minute, and actions of muted alarms.
 package rule

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Document is a rule of the API. Durations are texts such as "10m".
+// Document is a Rule as the API represents it. Durations are texts such as "10m".
 type Document struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
@@ -26,7 +26,7 @@ type Document struct {
 	Actions   []Action  `json:"actions"`
 }
 
-// BatchText is a Batch of the API.
+// BatchText is a Batch as the API represents it.
 type BatchText struct {
 	Count int    `json:"count,omitempty"`
 	Every string `json:"every,omitempty"`
@@ -57,8 +57,9 @@ func DocumentOf(r Rule) Document {
 	return document
 }
 
-// Change has the fields of a request to change a rule. Nil fields do not change. An empty text removes
-// a condition or a duration, an empty object removes a selection or a batch.
+// Change has the fields of a request to change a rule. A nil field leaves the rule's field
+// unchanged. An empty text removes a condition or a duration, and an empty object removes a selection
+// or a batch.
 type Change struct {
 	Name      *string    `json:"name"`
 	Enabled   *bool      `json:"enabled"`
@@ -161,7 +162,7 @@ func formatDuration(d time.Duration) string {
 	return text
 }
 
-// FailuresText is a Failures of the API. LastAt is nil without failures.
+// FailuresText is a Failures as the API represents it. LastAt is nil without failures.
 type FailuresText struct {
 	Count  int64   `json:"count"`
 	LastAt *string `json:"last_at"`
@@ -173,8 +174,8 @@ func FailuresTextOf(f Failures, layout string) FailuresText {
 	return FailuresText{f.Count, formatTimeOrNil(f.LastAt, layout), f.Last}
 }
 
-// AlarmText is an Alarm of the API without its IDs. ClearedAt, AcknowledgedAt and MutedUntil may be
-// nil.
+// AlarmText is an Alarm without its IDs, as the API represents it. ClearedAt, AcknowledgedAt and
+// MutedUntil may be nil.
 type AlarmText struct {
 	State          State                `json:"state"`
 	RaisedAt       string               `json:"raised_at"`
@@ -195,7 +196,7 @@ func AlarmTextOf(a Alarm, layout string) AlarmText {
 	}
 }
 
-// MuteText is a Mute of the API.
+// MuteText is a Mute as the API represents it.
 type MuteText struct {
 	RuleID   string `json:"rule_id"`   // empty for every rule
 	DeviceID string `json:"device_id"` // empty for every device
@@ -215,7 +216,7 @@ func formatTimeOrNil(t time.Time, layout string) *string {
 	return new(t.UTC().Format(layout))
 }
 
-// TrialText is a TrialResult of the API. State is nil if the rule would not fire.
+// TrialText is a TrialResult as the API represents it. State is nil if the rule would not fire.
 type TrialText struct {
 	Time     string               `json:"time"`
 	Matched  bool                 `json:"matched"`
@@ -238,7 +239,7 @@ func TrialTextOf(ctx context.Context, r TrialResult, layout string, preview outb
 	return text, err
 }
 
-// ValueText is a Value of the API: either a number or a text.
+// ValueText is a Value as the API represents it: either a number or a text.
 type ValueText struct {
 	Value *float64 `json:"value,omitempty"`
 	Text  *string  `json:"text,omitempty"`

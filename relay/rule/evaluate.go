@@ -15,7 +15,7 @@ import (
 // Evaluate evaluates the rules of an account for stored frames. It implements iot.EvaluateFunc. Its
 // decisions are committed when it returns.
 func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Version, frames []iot.StoredFrame) error {
-	set, err := s.set(ctx, acct, v)
+	set, err := s.loadSet(ctx, acct, v)
 	if err != nil || len(set.programs) == 0 {
 		return err
 	}
@@ -67,7 +67,7 @@ func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Vers
 	return e.run(ctx)
 }
 
-// evaluation is a call of Evaluate.
+// evaluation is the state of a call of Evaluate.
 type evaluation struct {
 	s       *Service
 	acct    relay.AccountID
@@ -132,7 +132,7 @@ type ruleDevice struct {
 // with more parameters may exceed it.
 const deliveriesPerTransaction = 500
 
-// firingsPerTransaction returns the number of firings with deliveries created in one transaction.
+// firingsPerTransaction returns the number of firings whose deliveries one transaction creates.
 func (e *evaluation) firingsPerTransaction() int {
 	fanOut := 1
 	for _, p := range e.set.programs {
@@ -250,12 +250,12 @@ func (e *evaluation) forward(ctx context.Context, ruleDevices []ruleDevice) erro
 		}
 	}
 	for chunk := range slices.Chunk(single, e.firingsPerTransaction()) {
-		fired := make([]firing, len(chunk))
+		firings := make([]firing, len(chunk))
 		for i, f := range chunk {
-			fired[i] = firing{program: f.program, Occurrence: f.frame.occurrence(f.program, Forwarded)}
+			firings[i] = firing{program: f.program, Occurrence: f.frame.occurrence(f.program, Forwarded)}
 		}
 		// Rules that forward frames have no states.
-		if err := e.s.saveDecision(ctx, e.budget, nil, func(d *decisionDraft, _ []PairState) { d.firings = fired }); err != nil {
+		if err := e.s.saveDecision(ctx, e.budget, nil, func(d *decisionDraft, _ []PairState) { d.firings = firings }); err != nil {
 			return err
 		}
 	}

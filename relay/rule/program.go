@@ -79,17 +79,17 @@ func (r *Rule) check(p relay.Problems) {
 	p.Limit("name", r.Name, maxName)
 	p.Limit("devices.name", r.Devices.Name, maxName)
 	if len(r.Devices.IDs) > maxDevices {
-		p.Add("devices.ids", fmt.Sprintf("The devices must not be more than %d.", maxDevices))
+		p.Add("devices.ids", fmt.Sprintf("A rule must not list more than %d devices.", maxDevices))
 	}
 	if n := len(r.Actions); n == 0 || n > maxActions {
-		p.Add("actions", fmt.Sprintf("A rule has between 1 and %d actions.", maxActions))
+		p.Add("actions", fmt.Sprintf("A rule must have between 1 and %d actions.", maxActions))
 	}
 	if r.fanOut() > maxDeliveries {
-		p.Add("actions", fmt.Sprintf("The actions of a rule have at most %d parameters together.", maxDeliveries))
+		p.Add("actions", fmt.Sprintf("The actions of a rule must not have more than %d parameters together.", maxDeliveries))
 	}
 
-	// 2. The fields that depend on the trigger. misplaced adds a problem for each field that is set.
-	misplaced := func(fields map[string]bool, format string) {
+	// 2. The fields that depend on the trigger. refuseSet adds a problem for each field that is set.
+	refuseSet := func(fields map[string]bool, format string) {
 		for field, set := range fields {
 			if set {
 				p.Add(field, fmt.Sprintf(format, field))
@@ -98,18 +98,18 @@ func (r *Rule) check(p relay.Problems) {
 	}
 	switch r.On {
 	case OnReading, OnEvent:
-		misplaced(map[string]bool{"silent_for": r.SilentFor != 0}, "The %s is for rules on silent.")
+		refuseSet(map[string]bool{"silent_for": r.SilentFor != 0}, "The %s is only for rules on silent.")
 		if r.For < 0 || r.For > maxDuration {
 			p.Add("for", "The for must be between 0 and 366 days.")
 		}
 		if r.When == "" {
-			misplaced(map[string]bool{"clear": r.Clear != "", "for": r.For != 0, "repeat": r.Repeat != Repeat{}}, "The %s needs a when.")
+			refuseSet(map[string]bool{"clear": r.Clear != "", "for": r.For != 0, "repeat": r.Repeat != Repeat{}}, "The %s needs a when.")
 		}
 	case OnSilent:
 		if r.SilentFor < minSilence || r.SilentFor > maxDuration {
 			p.Add("silent_for", "The silent_for must be between 1 minute and 366 days.")
 		}
-		misplaced(map[string]bool{"when": r.When != "", "clear": r.Clear != "", "for": r.For != 0}, "A rule on silent has no %s.")
+		refuseSet(map[string]bool{"when": r.When != "", "clear": r.Clear != "", "for": r.For != 0}, "A rule on silent must not have a %s.")
 		if r.Repeat.Always {
 			p.Add("repeat", "The repeat of a rule on silent must be never or a duration.")
 		}
@@ -122,7 +122,7 @@ func (r *Rule) check(p relay.Problems) {
 
 	// 3. The batch.
 	if r.Batch != (Batch{}) && (r.When != "" || r.On == OnSilent) {
-		p.Add("batch", "The batch is for rules without a when.")
+		p.Add("batch", "The batch is only for rules without a when.")
 	}
 	if r.Batch.Count < 0 || r.Batch.Count > maxBatch {
 		p.Add("batch.count", fmt.Sprintf("The count must be between 1 and %d.", maxBatch))
@@ -155,9 +155,9 @@ func (p *Program) keys() []string {
 	return slices.Compact(keys)
 }
 
-// startsAnew reports whether the states of a rule are deleted after a change, because they are
+// resetsStates reports whether a change of a rule deletes the rule's states, because they are
 // meaningless for the new rule.
-func startsAnew(oldRule, newRule Rule) bool {
+func resetsStates(oldRule, newRule Rule) bool {
 	return oldRule.Enabled && !newRule.Enabled || oldRule.On != newRule.On || oldRule.When != newRule.When || oldRule.Clear != newRule.Clear ||
 		oldRule.For != newRule.For || oldRule.SilentFor != newRule.SilentFor || !slices.Equal(oldRule.Devices.IDs, newRule.Devices.IDs) ||
 		oldRule.Devices.DecoderID != newRule.Devices.DecoderID || oldRule.Devices.LocationID != newRule.Devices.LocationID || oldRule.Devices.Name != newRule.Devices.Name

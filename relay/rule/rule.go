@@ -155,7 +155,7 @@ type Occurrence struct {
 	Time     time.Time // time of the frame; without a frame, time of the firing
 	Readings map[string]Value
 	Previous map[string]Value // the previous readings, if the rule examines them
-	Radio    *iot.RadioData   `json:"Uplink"` // may be nil; stored occurrences have it as Uplink
+	Radio    *iot.RadioData   `json:"Uplink"` // may be nil; stored under the name Uplink
 	Event    map[string]any   // the type ("join", "status" …) and the data of an event
 	Trace    tracing.Parent   `json:",omitempty"` // the span of the frame's processing; may be empty
 	Repeats  int              // the number of earlier occurrences of the alarm
@@ -183,8 +183,8 @@ type PairState struct {
 	// AlarmID is the raised alarm, or empty without one. RaisedAt is its time.
 	AlarmID  string
 	RaisedAt time.Time
-	// Since is the time at which the condition of a rule with For began to hold, or zero. StartOccurrence is
-	// the occurrence of the frame at that time.
+	// Since is the time at which the condition of a rule with For began to hold, or zero.
+	// StartOccurrence is the occurrence of the frame of that time.
 	Since           time.Time
 	StartOccurrence *Occurrence
 	// At, FrameAt and Record are the time of receipt, the time and the journal record of the frame
@@ -216,8 +216,8 @@ type Watch struct {
 	Due      time.Time
 }
 
-// Enrolment is an account that needs watches for its devices. LastDeviceID is the ID of the last device with
-// a watch.
+// Enrolment is an account that needs watches for its devices. LastDeviceID is the ID of the last
+// device with a watch.
 type Enrolment struct {
 	Account      relay.AccountID
 	LastDeviceID string

@@ -24,8 +24,8 @@ type Deps struct {
 	Transactions Transactions
 	// CheckURL returns an error if the gateway may not call a URL. nil allows all URLs.
 	CheckURL func(string) error
-	// Behind reports whether the processing of frames is behind. Meanwhile, silence is not checked
-	// and due states are not evaluated. nil means never.
+	// Behind reports whether the processing of frames is behind. While it is, silence is not
+	// checked and due states are not evaluated. nil means that it never is.
 	Behind func() bool
 }
 
@@ -112,8 +112,9 @@ func (s *Service) Create(ctx context.Context, acct relay.AccountID, r Rule) (Rul
 	return r, s.warnings(ctx, acct, p), nil
 }
 
-// Change calls change with a rule and saves the result. If the trigger, a condition or the devices
-// change, the rule's states are deleted and its alarms are cleared without actions. It returns
+// Change calls change with a rule and saves the result. If the rule is disabled, or its trigger, a
+// condition, For, SilentFor or the devices change, its states are deleted and its alarms are cleared
+// without actions. It returns
 // relay.KindNotFound if there is no such rule, relay.KindInvalid like Create, and the errors of
 // change.
 func (s *Service) Change(ctx context.Context, acct relay.AccountID, id string, change func(*Rule) error) (Rule, []string, error) {
@@ -127,7 +128,7 @@ func (s *Service) Change(ctx context.Context, acct relay.AccountID, id string, c
 		r.ID, r.CreatedAt, r.UpdatedAt = id, createdAt, now
 		p, err = s.check(r)
 		return err
-	}, startsAnew, now)
+	}, resetsStates, now)
 	if err != nil {
 		return Rule{}, nil, err
 	}
@@ -150,8 +151,8 @@ func (s *Service) Rules(ctx context.Context, acct relay.AccountID) ([]Rule, erro
 	return s.deps.Store.Rules(ctx, acct)
 }
 
-// FindRules returns rules of an account, 0 for all accounts, after cursor, in the order of account and
-// time of creation.
+// FindRules returns up to limit rules after cursor of an account, or of all accounts if acct is 0, in
+// the order of account and time of creation.
 func (s *Service) FindRules(ctx context.Context, acct relay.AccountID, cursor Ref, limit int) ([]AccountRecord[Rule], error) {
 	return s.deps.Store.FindRules(ctx, acct, cursor, limit)
 }
@@ -240,7 +241,7 @@ func (s *Service) Declare(ctx context.Context, acct relay.AccountID, r Rule, kee
 		*stored = r
 		stored.CreatedAt, stored.UpdatedAt = createdAt, now
 		return nil
-	}, startsAnew, now)
+	}, resetsStates, now)
 	if errors.Is(err, errKept) {
 		return nil
 	}

@@ -282,7 +282,7 @@ func TestFailuresOfAnExpressionAreCounted(t *testing.T) {
 	}
 }
 
-func TestAFrameHasSoManyActions(t *testing.T) {
+func TestTheActionsOfAFrameAreLimited(t *testing.T) {
 	g := newGateway(t)
 	var urls []string
 	for i := range 50 {
@@ -299,12 +299,12 @@ func TestAFrameHasSoManyActions(t *testing.T) {
 	relaytest.Equal(t, "the omitted actions in the statistics", g.rules.Stats().Omitted, 100)
 	g.rules.SaveFailures(t.Context())
 	r := relaytest.Must(g.rules.Rule(t.Context(), 1, ruleID))(t)
-	if r.Failures.Count == 0 || !strings.Contains(r.Failures.Last, "more than 100 for one frame") {
+	if r.Failures.Count == 0 || !strings.Contains(r.Failures.Last, "more than 100 actions for one frame") {
 		t.Errorf("failures of the rule = %+v, want omitted actions", r.Failures)
 	}
 }
 
-func TestAnAccountHasSoManyActionsInAMinute(t *testing.T) {
+func TestTheActionsOfAnAccountPerMinuteAreLimited(t *testing.T) {
 	g := newGateway(t)
 	var err error
 	g.rules, err = rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Deliveries: g.sender()}, rule.Options{Now: g.clock.Now, ActionsPerMinute: 3})
@@ -339,7 +339,7 @@ func TestAConditionThatHoldsForItsTimeRaisesAnAlarm(t *testing.T) {
 		}
 	}
 	g.ingest(temperature("a", 70, 1))
-	g.wantAlarmsAndDeliveries("after a frame without the condition", []string{"61–70"}, 2)
+	g.wantAlarmsAndDeliveries("after a frame for which the condition does not hold", []string{"61–70"}, 2)
 }
 
 func TestSilence(t *testing.T) {
@@ -484,7 +484,7 @@ func TestACrashBetweenAnyTwoSteps(t *testing.T) {
 	}
 	for _, afterCommit := range []bool{false, true} {
 		for failAt, crashed := 1, true; crashed; failAt++ {
-			t.Run(fmt.Sprintf("change %d, after %v", failAt, afterCommit), func(t *testing.T) { _, crashed = run(t, failAt, afterCommit) })
+			t.Run(fmt.Sprintf("change %d fails, after commit %v", failAt, afterCommit), func(t *testing.T) { _, crashed = run(t, failAt, afterCommit) })
 			if failAt > 50 {
 				t.Fatal("a change fails in each of 50 runs")
 			}

@@ -15,7 +15,8 @@ import (
 type ruleSet struct {
 	version  int64
 	programs map[string]*Program // programs of enabled rules by ID
-	// undecryptable has the IDs of rules with records that cannot be decrypted. Their states do not change.
+	// undecryptable has the IDs of rules with records that cannot be decrypted. Their states do not
+	// change.
 	undecryptable    map[string]bool
 	mutes            []Mute
 	readAt           time.Time
@@ -25,22 +26,22 @@ type ruleSet struct {
 	matches          map[string]deviceMatch // matches by device ID
 }
 
-// deviceMatch caches the rules that evaluate the frames of a device. It is valid until the decoder,
+// deviceMatch caches the programs that apply to a device. It is valid until the decoder,
 // location or name of the device changes.
 type deviceMatch struct {
 	decoder, location, name string
 	programs                []*Program
 }
 
-// maxMatches is the largest number of devices with cached rules in a set.
+// maxMatches is the largest number of devices with cached programs in a set.
 const maxMatches = 200_000
 
 // reopenEvery is the interval at which a set with undecryptable rules is read again. With the right key
 // the rules can be opened, but the version does not change.
 const reopenEvery = 10 * time.Second
 
-// set returns the rules of an account in version v or a later version.
-func (s *Service) set(ctx context.Context, acct relay.AccountID, v iot.Version) (*ruleSet, error) {
+// loadSet returns the rules of an account in version v or a later version, from the cache if possible.
+func (s *Service) loadSet(ctx context.Context, acct relay.AccountID, v iot.Version) (*ruleSet, error) {
 	s.mu.Lock()
 	oldSet := s.sets[acct]
 	s.mu.Unlock()
@@ -91,7 +92,7 @@ func (s *Service) newSet(acct relay.AccountID, oldSet *ruleSet, rules []Rule, v 
 		}
 		if !unchanged {
 			var err error
-			if p, err = Compile(r); err != nil { // another version of this program saved the rule
+			if p, err = Compile(r); err != nil { // another version of Penstock saved the rule
 				s.failures.add(acct, r.ID, fmt.Errorf("the rule is no longer valid: %w", err), s.o.Now())
 				continue
 			}
@@ -107,7 +108,7 @@ func (s *Service) newSet(acct relay.AccountID, oldSet *ruleSet, rules []Rule, v 
 	return set
 }
 
-// programsFor returns the rules that evaluate the frames of a device, from the cache.
+// programsFor returns the programs that apply to a device. It caches them.
 func (set *ruleSet) programsFor(d *iot.Device) []*Program {
 	set.mu.Lock()
 	defer set.mu.Unlock()

@@ -202,8 +202,8 @@ func (s *Store) MoveWatches(ctx context.Context, leasedUntil time.Time, watches 
 		db.BatchOf("account, device, due", watches, func(w *Watch) []any { return []any{w.Account, w.DeviceID, w.Due} }))
 }
 
-// silenceAfter is the age at which a new device is first checked for silence.
-const silenceAfter = time.Minute
+// firstCheckAfter is the age at which a new device is first checked for silence.
+const firstCheckAfter = time.Minute
 
 // OnDevice implements iot.DeviceHook. Its statements add a watch for a new device if the account has
 // rules on silence, make the watch of a changed device due, and delete the states of a deleted device
@@ -221,7 +221,7 @@ func OnDevice(tx *db.Tx, acct relay.AccountID, deviceID string, e iot.DeviceEven
 		WHERE account = $2 AND device = $3 AND state = 'raised'`
 	switch e {
 	case iot.DeviceCreated:
-		return []db.Statement{db.Do(watch, acct, deviceID, tx.Now().Add(silenceAfter), acct)}
+		return []db.Statement{db.Do(watch, acct, deviceID, tx.Now().Add(firstCheckAfter), acct)}
 	case iot.DeviceChanged:
 		return []db.Statement{db.Do(check, tx.Now(), acct, deviceID)}
 	}

@@ -200,24 +200,24 @@ func TestAConditionThatHoldsLongEnoughRaisesWithoutAFrame(t *testing.T) {
 	relaytest.Equal(t, "the state after 59 s", summaryOf(&early), pairSummary{Due: atSecond(62)})
 	relaytest.Equal(t, "the effect after 62 s", program.evaluateDue(1, &late, atSecond(62)).State, Raised)
 	relaytest.Equal(t, "the state after 62 s", summaryOf(&late), pairSummary{Alarm: true, RaisedAt: atSecond(60)})
-	relaytest.Equal(t, "the effect of a late frame without the condition", program.step(1, &late, frameAt(45, "t", 1)).State, Cleared)
+	relaytest.Equal(t, "the effect of a late frame for which the condition does not hold", program.step(1, &late, frameAt(45, "t", 1)).State, Cleared)
 
 	notDue := PairState{Pair: Pair{"r1", "d1"}, Due: atSecond(1)}
-	relaytest.Equal(t, "the effect if nothing is due", program.evaluateDue(1, &notDue, atSecond(62)).State, "")
-	relaytest.Equal(t, "the due time if nothing is due", notDue.Due, time.Time{})
+	relaytest.Equal(t, "the effect of a state with nothing to evaluate", program.evaluateDue(1, &notDue, atSecond(62)).State, "")
+	relaytest.Equal(t, "the due time of a state with nothing to evaluate", notDue.Due, time.Time{})
 }
 
 func TestSilence(t *testing.T) {
 	p, st := compileTestRule(t, Rule{On: OnSilent, SilentFor: time.Minute, Repeat: Repeat{Every: time.Hour}}), PairState{Pair: Pair{"r1", "d1"}}
-	silence := func(heardAt, nowAt float64) effect {
-		return effectOf(p.silence(1, &st, atSecond(heardAt), atSecond(heardAt), atSecond(nowAt)))
+	evaluateAt := func(heardAt, nowAt float64) effect {
+		return effectOf(p.evaluateSilence(1, &st, atSecond(heardAt), atSecond(heardAt), atSecond(nowAt)))
 	}
 	raised, cleared := effect{State: Raised, Changed: true}, effect{State: Cleared, Changed: true}
-	relaytest.Equal(t, "59 s of silence", silence(0, 59), effect{})
-	relaytest.Equal(t, "65 s of silence", silence(0, 65), raised)
+	relaytest.Equal(t, "59 s of silence", evaluateAt(0, 59), effect{})
+	relaytest.Equal(t, "65 s of silence", evaluateAt(0, 65), raised)
 	relaytest.Equal(t, "the state after 65 s", summaryOf(&st), pairSummary{Alarm: true, RaisedAt: atSecond(60), Due: atSecond(3665)})
 	firstID := st.AlarmID
-	relaytest.Equal(t, "70 s of silence", silence(0, 70), effect{})
+	relaytest.Equal(t, "70 s of silence", evaluateAt(0, 70), effect{})
 	relaytest.Equal(t, "an hour later", effectOf(p.evaluateDue(1, &st, atSecond(3665))), effect{State: Raised, Repeat: true, Changed: true})
 	relaytest.Equal(t, "the state an hour later", summaryOf(&st), pairSummary{Alarm: true, RaisedAt: atSecond(60), Due: atSecond(7265), Repeats: 1})
 
@@ -225,14 +225,14 @@ func TestSilence(t *testing.T) {
 	relaytest.Equal(t, "a frame", effectOf(v), cleared)
 	relaytest.Equal(t, "the alarm that the frame cleared", v.oldState.AlarmID, firstID)
 	relaytest.Equal(t, "the state after the frame", summaryOf(&st), pairSummary{})
-	relaytest.Equal(t, "silence by a cache without the frame", silence(0, 4050), effect{})
+	relaytest.Equal(t, "50 s of silence according to a cache without the frame", evaluateAt(0, 4050), effect{})
 	// The time of the frame in the cache may be less exact.
-	relaytest.Equal(t, "61 s of silence after the frame", silence(3999.9, 4061), raised)
+	relaytest.Equal(t, "61 s of silence after the frame", evaluateAt(3999.9, 4061), raised)
 	relaytest.Equal(t, "the time of the second alarm", st.RaisedAt, atSecond(4060))
 	if st.AlarmID == firstID {
 		t.Errorf("the second alarm has the id of the first, %q", firstID)
 	}
-	relaytest.Equal(t, "a frame at the same time", silence(4050, 4062), cleared)
+	relaytest.Equal(t, "a frame at the same time", evaluateAt(4050, 4062), cleared)
 }
 
 func TestCompile(t *testing.T) {
@@ -246,7 +246,7 @@ func TestCompile(t *testing.T) {
 		"a valid rule":                 {func(*Rule) {}, ""},
 		"no name":                      {func(r *Rule) { r.Name = "" }, "name: required"},
 		"a long name":                  {func(r *Rule) { r.Name = strings.Repeat("x", 256) }, "name: 255"},
-		"another trigger":              {func(r *Rule) { r.On = "never" }, "on: must be reading, silent or event"},
+		"an unknown trigger":           {func(r *Rule) { r.On = "never" }, "on: must be reading, silent or event"},
 		"an invalid condition":         {func(r *Rule) { r.When = "values.t >" }, "when: line 1, column"},
 		"an invalid clear":             {func(r *Rule) { r.Clear = "values.t > 1 and\n nothing == 2" }, "clear: line 2, column 2"},
 		"a clear without when":         {func(r *Rule) { r.When, r.Clear = "", "values.t < 1" }, "clear: needs a when"},
@@ -256,7 +256,7 @@ func TestCompile(t *testing.T) {
 		"repeat too often":             {func(r *Rule) { r.Repeat.Every = time.Millisecond }, "repeat: 1 second"},
 		"silent_for on reading":        {func(r *Rule) { r.SilentFor = time.Hour }, "silent_for: rules on silent"},
 		"silence of a second":          {func(r *Rule) { r.On, r.When, r.SilentFor = OnSilent, "", time.Second }, "silent_for: between 1 minute"},
-		"silence with a condition":     {func(r *Rule) { r.On, r.SilentFor = OnSilent, time.Hour }, "when: has no when"},
+		"silence with a condition":     {func(r *Rule) { r.On, r.SilentFor = OnSilent, time.Hour }, "when: must not have a when"},
 		"silence that repeats always":  {func(r *Rule) { r.On, r.When, r.SilentFor, r.Repeat.Always = OnSilent, "", time.Hour, true }, "repeat: never or a duration"},
 		"a batch with when":            {func(r *Rule) { r.Batch.Count = 3 }, "batch: without a when"},
 		"a batch with too many frames": {func(r *Rule) { r.When, r.Batch.Count = "", 1001 }, "batch.count: 1000"},
@@ -287,13 +287,13 @@ func TestSelections(t *testing.T) {
 		devices Devices
 		want    bool
 	}{
-		"all":                              {Devices{}, true},
+		"no field":                         {Devices{}, true},
 		"its id":                           {Devices{IDs: []string{"d0", "d1"}}, true},
 		"other ids":                        {Devices{IDs: []string{"d0"}}, false},
 		"its decoder":                      {Devices{DecoderID: "dec"}, true},
 		"another decoder":                  {Devices{DecoderID: "x"}, false},
-		"its location":                     {Devices{LocationID: "yard", DecoderID: "dec"}, true},
-		"its decoder, elsewhere":           {Devices{LocationID: "x", DecoderID: "dec"}, false},
+		"its location and decoder":         {Devices{LocationID: "yard", DecoderID: "dec"}, true},
+		"its decoder and another location": {Devices{LocationID: "x", DecoderID: "dec"}, false},
 		"a prefix":                         {Devices{Name: "Cold*"}, true},
 		"a suffix":                         {Devices{Name: "*12"}, true},
 		"parts in order":                   {Devices{Name: "C*room*1*"}, true},
@@ -364,6 +364,6 @@ func TestTheParametersOfAllActionsAreLimited(t *testing.T) {
 	}
 	r.Actions[0].Parameters = r.Actions[0].Parameters[:32]
 	if _, err := Compile(&r); err != nil {
-		t.Errorf("100 parameters: %v", err)
+		t.Errorf("100 parameters: %v, want no error", err)
 	}
 }

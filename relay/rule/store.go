@@ -151,8 +151,8 @@ func (s *Store) Rules(ctx context.Context, acct relay.AccountID) ([]Rule, error)
 	return db.List(ctx, s.db, "rules", query, ruleFields, acct)
 }
 
-// FindRules returns rules of an account, 0 for all accounts, after cursor, in the order of account and
-// time of creation.
+// FindRules returns up to limit rules after cursor of an account, or of all accounts if acct is 0, in
+// the order of account and time of creation.
 func (s *Store) FindRules(ctx context.Context, acct relay.AccountID, cursor Ref, limit int) ([]AccountRecord[Rule], error) {
 	var w db.Where
 	w.AndSet("account = ?", acct)

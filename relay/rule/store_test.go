@@ -52,13 +52,13 @@ func TestStore(t *testing.T) {
 		for name, test := range map[string]func(*testing.T, storeRig){
 			"rules are saved": rulesAreSaved, "another account's rules are not found": otherAccountsRules, "each change increments the version": versionIncrements, "failures are added": failuresAreAdded,
 			"a decision is one transaction": decisionIsOneTransaction, "a decision that fails changes nothing": failedDecision,
-			"deleted rules and devices are not decided": deletedAreNotDecided, "deliveries of a decision are created once": deliveriesAreCreatedOnce,
+			"decisions skip deleted rules and devices": decisionsSkipDeleted, "deliveries of a decision are created once": deliveriesAreCreatedOnce,
 			"alarms are listed": alarmsAreListed, "an alarm is acknowledged": alarmIsAcknowledged, "rules and alarms of all accounts are listed": rulesAndAlarmsOfAllAccounts,
 			"due states are leased": dueStatesAreLeased, "devices are watched": devicesAreWatched, "watches are leased": watchesAreLeased,
 			"mutes are merged and expire":                         mutesAreMerged,
-			"a rule that cannot be decrypted":                     undecryptableRule,
+			"a rule that cannot be decrypted is skipped":          undecryptableRule,
 			"the states of deleted rules and devices are deleted": statesAreDeleted,
-			"a batch by count":                                    batchByCount, "a batch by time": batchByTime, "a frame is in a batch once": frameIsBatchedOnce,
+			"a batch with a count is sent when it is full":        batchByCount, "a batch with a time is sent when it is due": batchByTime, "a frame is in a batch once": frameIsBatchedOnce,
 		} {
 			t.Run(name, func(t *testing.T) {
 				test(t, newStoreRig(dbtest.Open(t, db.Options{URL: url(t), Now: func() time.Time { return atSecond(50) }})))
@@ -121,10 +121,10 @@ func rulesAreSaved(t *testing.T, s storeRig) {
 	}
 	relaytest.Equal(t, "the saved rule", relaytest.Must(s.Rule(t.Context(), 1, "r1"))(t), r)
 	errRefused := errors.New("no")
-	if _, err := s.Change(t.Context(), 1, "r1", func(*rule.Rule) error { return errRefused }, never, atSecond(3)); !errors.Is(err, errRefused) {
+	if _, err := s.Change(t.Context(), 1, "r1", func(*rule.Rule) error { return errRefused }, keepStates, atSecond(3)); !errors.Is(err, errRefused) {
 		t.Errorf("a change that returns an error: %v, want %v", err, errRefused)
 	}
-	changed, err := s.Change(t.Context(), 1, "r1", func(r *rule.Rule) error { r.Name = "new"; return nil }, never, atSecond(3))
+	changed, err := s.Change(t.Context(), 1, "r1", func(r *rule.Rule) error { r.Name = "new"; return nil }, keepStates, atSecond(3))
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the changed name", changed.Name, "new")
 	relaytest.Equal(t, "the unchanged condition", changed.When, r.When)
@@ -145,13 +145,13 @@ func rulesAreSaved(t *testing.T, s storeRig) {
 	}
 }
 
-func never(_, _ rule.Rule) bool  { return false }
-func always(_, _ rule.Rule) bool { return true }
+func keepStates(_, _ rule.Rule) bool  { return false }
+func resetStates(_, _ rule.Rule) bool { return true }
 
 func otherAccountsRules(t *testing.T, s storeRig) {
 	relaytest.NoError(t, s.Create(t.Context(), 1, testRule("r1")))
 	_, err := s.Rule(t.Context(), 2, "r1")
-	_, err2 := s.Change(t.Context(), 2, "r1", func(*rule.Rule) error { return nil }, always, atSecond(3))
+	_, err2 := s.Change(t.Context(), 2, "r1", func(*rule.Rule) error { return nil }, resetStates, atSecond(3))
 	_, err3 := s.Alarm(t.Context(), 2, "none")
 	for _, err := range []error{err, err2, err3, s.Delete(t.Context(), 2, "r1", atSecond(3))} {
 		if relay.KindOf(err) != relay.KindNotFound {
@@ -173,12 +173,12 @@ func versionIncrements(t *testing.T, s storeRig) {
 		name   string
 		change func() error
 	}{
-		{"created", func() error { return s.Create(t.Context(), 1, testRule("r1")) }},
-		{"changed", func() error {
-			_, err := s.Change(t.Context(), 1, "r1", func(r *rule.Rule) error { r.Enabled = false; return nil }, never, atSecond(3))
+		{"after creation", func() error { return s.Create(t.Context(), 1, testRule("r1")) }},
+		{"after a change", func() error {
+			_, err := s.Change(t.Context(), 1, "r1", func(r *rule.Rule) error { r.Enabled = false; return nil }, keepStates, atSecond(3))
 			return err
 		}},
-		{"deleted", func() error { return s.Delete(t.Context(), 1, "r1", atSecond(9)) }},
+		{"after deletion", func() error { return s.Delete(t.Context(), 1, "r1", atSecond(9)) }},
 	} {
 		relaytest.NoError(t, tc.change())
 		newVersion := version()
@@ -197,7 +197,7 @@ func failuresAreAdded(t *testing.T, s storeRig) {
 		}))
 	}
 	relaytest.Equal(t, "the failures of the rule", relaytest.Must(s.Rule(t.Context(), 1, "r1"))(t).Failures, rule.Failures{Count: 6, LastAt: atSecond(1), Last: "why 1"})
-	got, err := s.Change(t.Context(), 1, "r1", func(r *rule.Rule) error { r.Name = "x"; return nil }, never, atSecond(3))
+	got, err := s.Change(t.Context(), 1, "r1", func(r *rule.Rule) error { r.Name = "x"; return nil }, keepStates, atSecond(3))
 	if stored, err2 := s.Rule(t.Context(), 1, "r1"); err != nil || err2 != nil || got.Failures != (rule.Failures{}) || stored.Failures != got.Failures {
 		t.Errorf("failures after a change: %+v, want none; %v, %v", stored.Failures, err, err2)
 	}
@@ -253,15 +253,15 @@ func decisionIsOneTransaction(t *testing.T, s storeRig) {
 	relaytest.Equal(t, "the raised state", states[0], want)
 	_, err = s.SaveDecision(t.Context(), 1, pairs[1:2], atSecond(80), func(states []rule.PairState) (d rule.Decision, err error) {
 		relaytest.Equal(t, "the states of the next decision", states, []rule.PairState{want})
-		began := rule.Occurrence{Record: "rec2", Device: iot.Device{ID: "d2"}, Readings: map[string]rule.Value{"t": {Text: "é", IsText: true}}}
-		d.States = []rule.PairState{{Pair: states[0].Pair, At: atSecond(12), Since: atSecond(12), StartOccurrence: &began, Due: atSecond(72), Repeats: 3, RanAt: atSecond(12)}}
+		startOccurrence := rule.Occurrence{Record: "rec2", Device: iot.Device{ID: "d2"}, Readings: map[string]rule.Value{"t": {Text: "é", IsText: true}}}
+		d.States = []rule.PairState{{Pair: states[0].Pair, At: atSecond(12), Since: atSecond(12), StartOccurrence: &startOccurrence, Due: atSecond(72), Repeats: 3, RanAt: atSecond(12)}}
 		d.Cleared = []rule.Alarm{{ID: "ad2r1", ClearedAt: atSecond(12), ClearedBy: "rec2"}}
 		return d, nil
 	})
 	relaytest.NoError(t, err)
 	if cleared, err := s.PairStates(t.Context(), 1, []string{"d2"}); err != nil || len(cleared) != 1 || cleared[0].StartOccurrence == nil || cleared[0].StartOccurrence.Record != "rec2" ||
 		cleared[0].StartOccurrence.Readings["t"].Text != "é" || !cleared[0].Due.Equal(atSecond(72)) || cleared[0].AlarmID != "" || cleared[0].Repeats != 3 {
-		t.Errorf("state after the alarm was cleared: %+v, %v", cleared, err)
+		t.Errorf("states after the alarm was cleared = %+v, error %v; want one without an alarm, due at 72 s, with the start occurrence rec2 and 3 repeats", cleared, err)
 	}
 	a, err := s.Alarm(t.Context(), 1, "ad2r1")
 	relaytest.NoError(t, err)
@@ -294,13 +294,13 @@ func failedDecision(t *testing.T, s storeRig) {
 	relaytest.Equal(t, "the number of states", len(relaytest.Must(s.PairStates(t.Context(), 1, []string{"d1"}))(t)), 0)
 }
 
-func deletedAreNotDecided(t *testing.T, s storeRig) {
+func decisionsSkipDeleted(t *testing.T, s storeRig) {
 	s.addDevices(t, 1, "d1")
 	relaytest.NoError(t, s.Create(t.Context(), 1, testRule("r1")))
 	pairs := []rule.Pair{{RuleID: "r1", DeviceID: "d2"}, {RuleID: "r2", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d1"}}
 	relaytest.Equal(t, "the number of deliveries", len(relaytest.Must(s.SaveDecision(t.Context(), 1, pairs, atSecond(80), raiseAll("a")))(t)), 1)
 	// Another gateway may still have the enabled rule in its cache.
-	_, err := s.Change(t.Context(), 1, "r1", func(r *rule.Rule) error { r.Enabled = false; return nil }, func(rule.Rule, rule.Rule) bool { return true }, atSecond(81))
+	_, err := s.Change(t.Context(), 1, "r1", func(r *rule.Rule) error { r.Enabled = false; return nil }, resetStates, atSecond(81))
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the number of deliveries of a disabled rule", len(relaytest.Must(s.SaveDecision(t.Context(), 1, pairs, atSecond(90), raiseAll("b")))(t)), 0)
 }
@@ -352,12 +352,12 @@ func alarmsAreListed(t *testing.T, s storeRig) {
 		filter rule.AlarmFilter
 		want   []string
 	}{
-		"of a rule":   {rule.AlarmFilter{RuleID: "r2"}, []string{"ad1r2"}},
-		"of a device": {rule.AlarmFilter{DeviceID: "d1"}, []string{"ad1r2", "ad1r1"}},
-		"from":        {rule.AlarmFilter{From: atSecond(2)}, []string{"ad4r1"}},
-		"to":          {rule.AlarmFilter{To: atSecond(0)}, []string{"ad2r1", "ad1r1"}},
-		"cleared":     {rule.AlarmFilter{State: rule.Cleared}, nil},
-		"raised":      {rule.AlarmFilter{State: rule.Raised, From: atSecond(1), To: atSecond(1)}, []string{"ad3r1", "ad1r2"}},
+		"of a rule":                    {rule.AlarmFilter{RuleID: "r2"}, []string{"ad1r2"}},
+		"of a device":                  {rule.AlarmFilter{DeviceID: "d1"}, []string{"ad1r2", "ad1r1"}},
+		"raised at From or later":      {rule.AlarmFilter{From: atSecond(2)}, []string{"ad4r1"}},
+		"raised at To or earlier":      {rule.AlarmFilter{To: atSecond(0)}, []string{"ad2r1", "ad1r1"}},
+		"that are cleared":             {rule.AlarmFilter{State: rule.Cleared}, nil},
+		"that are raised in the range": {rule.AlarmFilter{State: rule.Raised, From: atSecond(1), To: atSecond(1)}, []string{"ad3r1", "ad1r2"}},
 	} {
 		if got, _ := ids(tc.filter); !slices.Equal(got, tc.want) {
 			t.Errorf("alarms %s: %v, want %v", name, got, tc.want)
@@ -435,17 +435,17 @@ func dueStatesAreLeased(t *testing.T, s storeRig) {
 		})
 		relaytest.NoError(t, err)
 	}
-	due := func(now float64) []rule.AccountRecord[rule.PairState] {
+	leaseDue := func(now float64) []rule.AccountRecord[rule.PairState] {
 		states, err := s.LeaseDue(t.Context(), atSecond(now), atSecond(now+8), 10)
 		relaytest.NoError(t, err)
 		return states
 	}
-	relaytest.Equal(t, "the number of states before they are due", len(due(59)), 0)
-	if states := due(60); len(states) != 1 || states[0].Account != 1 || states[0].Record.Pair != (rule.Pair{RuleID: "r1", DeviceID: "d1"}) {
+	relaytest.Equal(t, "the number of states before they are due", len(leaseDue(59)), 0)
+	if states := leaseDue(60); len(states) != 1 || states[0].Account != 1 || states[0].Record.Pair != (rule.Pair{RuleID: "r1", DeviceID: "d1"}) {
 		t.Errorf("due states %+v, want that of d1", states)
 	}
-	relaytest.Equal(t, "the number of states during the lease", len(due(61)), 0)
-	relaytest.Equal(t, "the number of states after the lease", len(due(70)), 2)
+	relaytest.Equal(t, "the number of states during the lease", len(leaseDue(61)), 0)
+	relaytest.Equal(t, "the number of states after the lease", len(leaseDue(70)), 2)
 }
 
 func silentRule() rule.Rule {
@@ -489,7 +489,7 @@ func devicesAreWatched(t *testing.T, s storeRig) {
 func watchesAreLeased(t *testing.T, s storeRig) {
 	relaytest.NoError(t, s.Create(t.Context(), 1, silentRule()))
 	s.addDevices(t, 1, "d1", "d2")
-	due := func(now float64) (deviceIDs []string) {
+	leaseDue := func(now float64) (deviceIDs []string) {
 		watches, err := s.LeaseWatches(t.Context(), atSecond(now), atSecond(now+8), 10)
 		relaytest.NoError(t, err)
 		for _, w := range watches {
@@ -498,17 +498,17 @@ func watchesAreLeased(t *testing.T, s storeRig) {
 		slices.Sort(deviceIDs)
 		return deviceIDs
 	}
-	relaytest.Equal(t, "the due devices", due(110), []string{"d1", "d2"})
+	relaytest.Equal(t, "the due devices", leaseDue(110), []string{"d1", "d2"})
 	_, err := s.devices.ChangeDevice(t.Context(), 1, "d2", func(d *iot.Device) error { d.Name = "new"; return nil })
 	relaytest.NoError(t, err, s.MoveWatches(t.Context(), atSecond(118), []rule.Watch{{Account: 1, DeviceID: "d1", Due: atSecond(200)}, {Account: 1, DeviceID: "d2"}}))
-	if ids := due(119); !slices.Equal(ids, []string{"d2"}) { // d2 was changed during the lease
+	if ids := leaseDue(119); !slices.Equal(ids, []string{"d2"}) { // d2 was changed during the lease
 		t.Errorf("due devices %v, want d2", ids)
 	}
 	relaytest.NoError(t, s.MoveWatches(t.Context(), atSecond(127), []rule.Watch{{Account: 1, DeviceID: "d2"}}))
-	relaytest.Equal(t, "the due devices much later", due(1e6), []string{"d1"})
+	relaytest.Equal(t, "the due devices much later", leaseDue(1e6), []string{"d1"})
 	_, err = s.SaveDecision(t.Context(), 1, nil, atSecond(80), func([]rule.PairState) (rule.Decision, error) { return rule.Decision{Watch: []string{"d2"}}, nil })
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the due devices after a decision", due(51), []string{"d2"})
+	relaytest.Equal(t, "the due devices after a decision", leaseDue(51), []string{"d2"})
 }
 
 func statesAreDeleted(t *testing.T, s storeRig) {
@@ -518,7 +518,7 @@ func statesAreDeleted(t *testing.T, s storeRig) {
 		{RuleID: "r1", DeviceID: "d1"}, {RuleID: "r2", DeviceID: "d1"}, {RuleID: "r2", DeviceID: "d2"}, {RuleID: "r3", DeviceID: "d2"},
 	}, atSecond(80), raiseAll("a"))
 	relaytest.NoError(t, err, s.devices.DeleteDevice(t.Context(), 1, "d1"), s.Delete(t.Context(), 1, "r2", atSecond(90)))
-	_, err = s.Change(t.Context(), 1, "r3", func(r *rule.Rule) error { r.When = "false"; return nil }, always, atSecond(91))
+	_, err = s.Change(t.Context(), 1, "r3", func(r *rule.Rule) error { r.When = "false"; return nil }, resetStates, atSecond(91))
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the number of states", len(relaytest.Must(s.PairStates(t.Context(), 1, []string{"d1", "d2"}))(t)), 0)
 	alarms, _, err := s.Alarms(t.Context(), 1, rule.AlarmFilter{Limit: 10, State: rule.Cleared})
@@ -543,7 +543,7 @@ func (r storeRig) take(t *testing.T, b rule.Batch, now float64) (records []strin
 	})
 	relaytest.NoError(t, err)
 	if len(created) != min(1, len(records)) {
-		t.Errorf("%d deliveries of the records %v", len(created), records)
+		t.Errorf("%d deliveries of the records %v, want %d", len(created), records, min(1, len(records)))
 	}
 	return records, hasMore
 }
@@ -576,9 +576,9 @@ func batchByCount(t *testing.T, s storeRig) {
 		}
 	}
 	relaytest.Equal(t, "the number of due batches", len(relaytest.Must(s.DueBatches(t.Context(), atSecond(1e9), 10))(t)), 0)
-	_, err := s.Change(t.Context(), 1, "r1", func(r *rule.Rule) error { r.Batch = rule.Batch{}; return nil }, func(rule.Rule, rule.Rule) bool { return false }, atSecond(7))
+	_, err := s.Change(t.Context(), 1, "r1", func(r *rule.Rule) error { r.Batch = rule.Batch{}; return nil }, keepStates, atSecond(7))
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the number of due batches after the change to no batch", len(relaytest.Must(s.DueBatches(t.Context(), atSecond(8), 10))(t)), 1)
+	relaytest.Equal(t, "the number of due batches after the rule's batch was removed", len(relaytest.Must(s.DueBatches(t.Context(), atSecond(8), 10))(t)), 1)
 	if records, hasMore := s.take(t, rule.Batch{}, 8); !slices.Equal(records, []string{"e"}) || hasMore {
 		t.Errorf("took %v, more %v; want e only", records, hasMore)
 	}
@@ -617,7 +617,7 @@ func frameIsBatchedOnce(t *testing.T, s storeRig) {
 	full, err := s.Collect(t.Context(), 1, []rule.Item{testItem("a", 1, b)})
 	relaytest.NoError(t, err)
 	if len(full) != 0 {
-		t.Fatalf("%d full batches of a sent frame, want 0", len(full))
+		t.Fatalf("%d full batches after a sent frame was collected again, want 0", len(full))
 	}
 	deletedRule := testItem("x", 1, b)
 	deletedRule.RuleID = "gone"

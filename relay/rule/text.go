@@ -30,7 +30,7 @@ type message struct{ subject, text string }
 // the expression of the body fails, compose returns the default texts with the error.
 //
 // The result of the expression is a text, or an object with subject and text. Other results are
-// formatted as JSON. Placeholders are replaced in both.
+// formatted as JSON. Placeholders are replaced in the subject and in the text.
 func (a *action) compose(o *Occurrence, conditionKeys []string, s *Settings) (message, error) {
 	defaultMessage := message{o.subjectLine(), o.mailText(s.Zone)}
 	if a.declared.Action == SMS {
@@ -81,22 +81,22 @@ func (o *Occurrence) subjectLine() string {
 // mailText returns the default text of a mail.
 func (o *Occurrence) mailText(zone *time.Location) string {
 	var b strings.Builder
-	line := func(name, value string) {
+	writeLine := func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(&b, "%-11s %s\n", name+":", value)
 		}
 	}
-	line("Rule", o.Rule.Name)
-	line("State", string(o.State))
-	line("Device", o.deviceName())
-	line("Identifier", o.Device.Identifier)
-	line("Time", o.Time.In(zone).Format(mailTimeLayout))
-	line("Last heard", o.lastHeard(mailTimeLayout, zone))
+	writeLine("Rule", o.Rule.Name)
+	writeLine("State", string(o.State))
+	writeLine("Device", o.deviceName())
+	writeLine("Identifier", o.Device.Identifier)
+	writeLine("Time", o.Time.In(zone).Format(mailTimeLayout))
+	writeLine("Last heard", o.lastHeard(mailTimeLayout, zone))
 	if t, ok := o.Event["type"].(string); ok {
-		line("Event", t)
+		writeLine("Event", t)
 	}
-	line("Alarm", o.AlarmID)
-	list := func(title string, readings map[string]Value) {
+	writeLine("Alarm", o.AlarmID)
+	writeReadings := func(title string, readings map[string]Value) {
 		if len(readings) > 0 {
 			fmt.Fprintf(&b, "\n%s:\n", title)
 		}
@@ -105,8 +105,8 @@ func (o *Occurrence) mailText(zone *time.Location) string {
 			fmt.Fprintf(&b, "  %s: %s\n", key, strings.TrimSpace(v.String()+" "+v.Units))
 		}
 	}
-	list("Readings", o.Readings)
-	list("Readings before", o.Previous)
+	writeReadings("Readings", o.Readings)
+	writeReadings("Readings before", o.Previous)
 	return b.String()
 }
 

@@ -20,8 +20,8 @@ const (
 	maxRequests        = 10  // deliveries of one frame
 )
 
-// lastProblem is the problem of a number of frames that is not between 1 and maxTrialFrames.
-const lastProblem = "The last must be between 1 and 100."
+// invalidLast is the problem of a Last that is not between 1 and maxTrialFrames.
+const invalidLast = "The last must be between 1 and 100."
 
 // Trial is a rule, or the id of a stored rule, to run on the last frames of a device.
 type Trial struct {
@@ -62,7 +62,7 @@ func (q TrialRequest) Trial() (Trial, error) {
 	p.Require("device_id", q.DeviceID)
 	if q.Last != nil {
 		if t.Last = *q.Last; t.Last < 1 || t.Last > maxTrialFrames {
-			p.Add("last", lastProblem)
+			p.Add("last", invalidLast)
 		}
 	}
 	if q.Rule != nil {
@@ -96,7 +96,7 @@ func (q TrialRequest) Error(err error) error {
 // or if the number of frames is out of range.
 func (s *Service) Try(ctx context.Context, acct relay.AccountID, t Trial) ([]TrialResult, error) {
 	if t.Last < 0 || t.Last > maxTrialFrames {
-		return nil, relay.Invalid("last", lastProblem)
+		return nil, relay.Invalid("last", invalidLast)
 	}
 	r := t.Rule
 	if t.RuleID != "" {
@@ -115,7 +115,7 @@ func (s *Service) Try(ctx context.Context, acct relay.AccountID, t Trial) ([]Tri
 	}
 
 	// 1. Rebuild the last frames, with the previous readings of each.
-	raw, err := s.deps.Fleet.Frames(ctx, acct, device.ID)
+	rawFrames, err := s.deps.Fleet.Frames(ctx, acct, device.ID)
 	if err != nil {
 		return nil, fmt.Errorf("frames of device %s: %w", device.ID, err)
 	}
@@ -127,7 +127,7 @@ func (s *Service) Try(ctx context.Context, acct relay.AccountID, t Trial) ([]Tri
 	if err != nil {
 		return nil, fmt.Errorf("sensor types: %w", err)
 	}
-	frames := rebuildFrames(&device, p.Rule.On, raw, points)
+	frames := rebuildFrames(&device, p.Rule.On, rawFrames, points)
 	for _, frame := range frames {
 		frame.types = types
 	}
@@ -138,16 +138,16 @@ func (s *Service) Try(ctx context.Context, acct relay.AccountID, t Trial) ([]Tri
 	// 2. Evaluate the frames, and for a rule on silence also the gaps between them.
 	trial := &trial{s: s, acct: acct, program: p, device: &device, st: PairState{Pair: Pair{p.Rule.ID, device.ID}}}
 	if p.Rule.On != OnSilent {
-		trial.frames(frames)
+		trial.evaluateFrames(frames)
 		return trial.results, nil
 	}
 	for i, frame := range frames {
 		trial.add(frame.frameAt, p.step(acct, &trial.st, frame), func() Occurrence { return frame.occurrence(p, "") })
-		until := s.o.Now()
+		checkAt := s.o.Now()
 		if i+1 < len(frames) {
-			until = frames[i+1].heardAt
+			checkAt = frames[i+1].heardAt
 		}
-		if v := p.silence(acct, &trial.st, frame.heardAt, frame.heardAt, until); v.changed {
+		if v := p.evaluateSilence(acct, &trial.st, frame.heardAt, frame.heardAt, checkAt); v.changed {
 			raisedAt := trial.st.RaisedAt
 			trial.add(raisedAt, v, func() Occurrence { return Occurrence{Device: device, Time: raisedAt} })
 		}
@@ -156,7 +156,7 @@ func (s *Service) Try(ctx context.Context, acct relay.AccountID, t Trial) ([]Tri
 }
 
 // rebuildFrames returns frames rebuilt from points and raw frames, one for each time.
-func rebuildFrames(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.Point) (frames []*ruleFrame) {
+func rebuildFrames(d *iot.Device, on Trigger, rawFrames []iot.RawFrame, points []iot.Point) (frames []*ruleFrame) {
 	byTime := make(map[int64]*ruleFrame)
 	frameAt := func(t time.Time) *ruleFrame {
 		frame := byTime[t.UnixNano()]
@@ -173,8 +173,8 @@ func rebuildFrames(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.P
 			frame.points = append(frame.points, p)
 		}
 	}
-	for i := range raw {
-		f := &raw[i]
+	for i := range rawFrames {
+		f := &rawFrames[i]
 		isUplink := f.Kind == string(decoders.Uplink)
 		if f.Time.IsZero() || f.Refused != "" || isUplink == (on == OnEvent) {
 			continue
@@ -205,8 +205,8 @@ type trial struct {
 	results []TrialResult
 }
 
-// frames evaluates frames in order. Between two frames it evaluates the state if it is due.
-func (t *trial) frames(frames []*ruleFrame) {
+// evaluateFrames evaluates frames in order, and the state when it is due between two frames.
+func (t *trial) evaluateFrames(frames []*ruleFrame) {
 	batch := []firing{}
 	for i, frame := range frames {
 		switch {

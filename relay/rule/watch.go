@@ -21,15 +21,15 @@ const (
 	dueLease = 8 * time.Second
 	// failuresEvery is the interval at which failures of rules are saved.
 	failuresEvery = 10 * time.Second
-	// maxQueriedDevices is the largest number of devices in a query of the reading store. With more devices,
-	// InfluxDB would read all devices of the account.
+	// maxQueriedDevices is the largest number of devices in a query of the reading store. With more
+	// devices, InfluxDB would read all devices of the account.
 	maxQueriedDevices = 100
-	// recheck is the time from an alarm of silence until the next check of the device, because a
+	// recheckAfter is the time from a silence alarm until the next check of the device, because a
 	// frame may have arrived at the same time.
-	recheck = 10 * time.Second
-	// recheckRaised is the interval of further checks. They clear the alarm after a refused frame,
-	// because rules do not evaluate refused frames.
-	recheckRaised = 5 * time.Minute
+	recheckAfter = 10 * time.Second
+	// recheckRaisedEvery is the interval of further checks. They clear the alarm after a refused
+	// frame, because rules do not evaluate refused frames.
+	recheckRaisedEvery = 5 * time.Minute
 )
 
 // Run calls Tick periodically until ctx ends, and saves the failures of rules.
@@ -78,12 +78,12 @@ func (s *Service) enrol(ctx context.Context) error {
 	leasedUntil := now.Add(dueLease)
 	enrolments, err := s.deps.Store.LeaseEnrolments(ctx, now, leasedUntil)
 	if err != nil {
-		return fmt.Errorf("devices to watch: %w", err)
+		return fmt.Errorf("lease accounts with new silence rules: %w", err)
 	}
 	for i := range enrolments {
 		for hasMore := true; hasMore; {
 			if hasMore, err = s.deps.Store.Enrol(ctx, &enrolments[i], s.o.Now(), leasedUntil, 5000); err != nil {
-				return fmt.Errorf("watch devices: %w", err)
+				return fmt.Errorf("add watches: %w", err)
 			}
 		}
 	}
@@ -95,7 +95,7 @@ func (s *Service) evaluateDueStates(ctx context.Context) (int, error) {
 	now := s.o.Now()
 	due, err := s.deps.Store.LeaseDue(ctx, now, now.Add(dueLease), maxDue)
 	if err != nil {
-		return 0, fmt.Errorf("due rules: %w", err)
+		return 0, fmt.Errorf("lease due states: %w", err)
 	}
 	pairs, ids := make(map[relay.AccountID][]Pair), make(map[relay.AccountID][]string)
 	for _, state := range due {
@@ -150,7 +150,7 @@ func (s *Service) currentSet(ctx context.Context, acct relay.AccountID) (*ruleSe
 	if err != nil {
 		return nil, err
 	}
-	return s.set(ctx, acct, v)
+	return s.loadSet(ctx, acct, v)
 }
 
 // checkDueWatches checks up to maxDue devices for silence and returns their number.
@@ -159,7 +159,7 @@ func (s *Service) checkDueWatches(ctx context.Context) (int, error) {
 	leasedUntil := now.Add(dueLease)
 	watches, err := s.deps.Store.LeaseWatches(ctx, now, leasedUntil, maxDue)
 	if err != nil {
-		return 0, fmt.Errorf("silent devices: %w", err)
+		return 0, fmt.Errorf("lease watches: %w", err)
 	}
 	byAccount := make(map[relay.AccountID][]Watch)
 	for _, w := range watches {
@@ -208,29 +208,29 @@ func (c *silenceCheck) check(ctx context.Context, watches []Watch) (err error) {
 		return err
 	}
 	var pairs []Pair
-	var changingIDs []string
+	var deviceIDs []string
 	for i := range watches {
-		var changing []Pair
-		if watches[i].Due, changing = c.nextCheck(watches[i].DeviceID); len(changing) > 0 {
-			pairs, changingIDs = append(pairs, changing...), append(changingIDs, watches[i].DeviceID)
+		var devicePairs []Pair
+		if watches[i].Due, devicePairs = c.nextCheck(watches[i].DeviceID); len(devicePairs) > 0 {
+			pairs, deviceIDs = append(pairs, devicePairs...), append(deviceIDs, watches[i].DeviceID)
 		}
 	}
 	if len(pairs) == 0 {
 		return nil
 	}
 	// Verify the times: the cache may lack a frame that the reading store has.
-	verified := make(map[string]time.Time, len(changingIDs))
-	for chunk := range slices.Chunk(changingIDs, maxQueriedDevices) {
+	verifiedTimes := make(map[string]time.Time, len(deviceIDs))
+	for chunk := range slices.Chunk(deviceIDs, maxQueriedDevices) {
 		heardAt, err := c.s.deps.Fleet.HeardLast(ctx, c.acct, chunk, true)
 		if err != nil {
 			return err
 		}
-		maps.Copy(verified, heardAt)
+		maps.Copy(verifiedTimes, heardAt)
 	}
 	return c.s.updateStates(ctx, c.s.newBudget(c.acct), pairs, func(d *decisionDraft, st *PairState) {
 		p, device := c.set.programs[st.RuleID], c.devices[st.DeviceID]
-		heardAt := verified[st.DeviceID]
-		v := p.silence(c.acct, st, heardAt, p.silenceStart(&device, heardAt), c.now)
+		heardAt := verifiedTimes[st.DeviceID]
+		v := p.evaluateSilence(c.acct, st, heardAt, p.silenceStart(&device, heardAt), c.now)
 		d.addVerdict(p, st, v, func() Occurrence {
 			device.LastSeen = heardAt
 			o := Occurrence{Rule: &p.Rule, Device: device, Time: st.RaisedAt}
@@ -251,15 +251,15 @@ func (p *Program) silenceStart(d *iot.Device, heardAt time.Time) time.Time {
 	return laterTime(p.Rule.CreatedAt, d.CreatedAt)
 }
 
-// nextCheck returns the time of the next check of a device, zero for never, and the pairs of the
-// device with states that change now.
-func (c *silenceCheck) nextCheck(deviceID string) (nextAt time.Time, changing []Pair) {
+// nextCheck returns the time of the next check of a device, or zero for no check, and the pairs of the
+// device whose states change now.
+func (c *silenceCheck) nextCheck(deviceID string) (nextAt time.Time, pairs []Pair) {
 	device, found := c.devices[deviceID]
 	if !found {
 		return time.Time{}, nil
 	}
 	if len(c.set.undecryptable) > 0 { // undecryptable rules may be rules on silence
-		nextAt = c.now.Add(recheck)
+		nextAt = c.now.Add(recheckAfter)
 	}
 	for _, p := range c.set.match(&device) {
 		if p.Rule.On != OnSilent {
@@ -268,20 +268,20 @@ func (c *silenceCheck) nextCheck(deviceID string) (nextAt time.Time, changing []
 		pair := Pair{p.Rule.ID, deviceID}
 		st := c.states[pair]
 		heardAt := c.heardAt[deviceID]
-		v := p.silence(c.acct, &st, heardAt, p.silenceStart(&device, heardAt), c.now)
+		v := p.evaluateSilence(c.acct, &st, heardAt, p.silenceStart(&device, heardAt), c.now)
 		t := laterTime(st.At, p.silenceStart(&device, heardAt)).Add(p.Rule.SilentFor)
 		switch {
 		case v.changed:
-			changing = append(changing, pair)
-			t = c.now.Add(recheck)
-		case st.AlarmID != "" && c.now.Sub(st.RanAt) >= recheck:
-			t = c.now.Add(recheckRaised)
+			pairs = append(pairs, pair)
+			t = c.now.Add(recheckAfter)
+		case st.AlarmID != "" && c.now.Sub(st.RanAt) >= recheckAfter:
+			t = c.now.Add(recheckRaisedEvery)
 		case st.AlarmID != "" || !t.After(c.now):
-			t = c.now.Add(recheck)
+			t = c.now.Add(recheckAfter)
 		}
 		if nextAt.IsZero() || t.Before(nextAt) {
 			nextAt = t
 		}
 	}
-	return nextAt, changing
+	return nextAt, pairs
 }

@@ -1,5 +1,5 @@
-// Package template compiles the URLs with placeholders at which the gateway calls the servers of
-// accounts (document 1 of the specification, events 1, 3 and 4).
+// Package template compiles URLs with placeholders. The gateway calls the servers of accounts at these
+// URLs.
 //
 // It refuses placeholders in the scheme, user, host or port, fragments, and invalid percent signs in
 // the path. Values are escaped for their position. Percent signs in values are not placeholders.
@@ -32,9 +32,9 @@ type part struct {
 // includes the key after it: %key:temperature is the placeholder "key:temperature". keyLength defines
 // the characters of keys.
 //
-// A percent sign before a name begins a placeholder; the longest matching name counts. Otherwise, before
+// A percent sign before a name begins a placeholder with the longest matching name. Otherwise, before
 // two hex digits, it is an escape: %25 is a percent sign. An escape that begins like a placeholder,
-// such as %d0 if there is a placeholder %d, must have capitals: %D0. Any other percent sign is
+// such as %d0 if there is a placeholder %d, must be in upper case: %D0. Any other percent sign is
 // literal in the query and an error in the path. Check refuses texts that look like unknown
 // placeholders. Literal characters that are invalid in a URL are escaped. Placeholders in the
 // scheme, user, host or port are refused, and so is a fragment, which servers do not receive.
@@ -48,11 +48,11 @@ func Compile(raw string, names []string) (*Template, error) {
 		authority = end
 	}
 	c := compiler{raw: raw, compiled: Template{names: names}}
-	if err := c.head(len(scheme) + len("://") + authority); err != nil {
+	if err := c.readHead(len(scheme) + len("://") + authority); err != nil {
 		return nil, err
 	}
 	for c.offset < len(raw) {
-		if err := c.step(); err != nil {
+		if err := c.readNext(); err != nil {
 			return nil, err
 		}
 	}
@@ -72,18 +72,18 @@ type compiler struct {
 	offset   int
 	escaped  int // offset after the last escape
 	literal  strings.Builder
-	query    bool
+	inQuery  bool
 	compiled Template
 }
 
-// head reads the scheme and the authority, which have length bytes.
-func (c *compiler) head(length int) error {
+// readHead reads the scheme and the authority, which have length bytes.
+func (c *compiler) readHead(length int) error {
 	for i := range length {
 		if c.raw[i] != '%' {
 			continue
 		}
 		remaining := c.raw[i+1 : length]
-		if name := longest(remaining, c.compiled.names); len(name) > 1 || name != "" && !isEscape(remaining) {
+		if name := longestName(remaining, c.compiled.names); len(name) > 1 || name != "" && !isEscape(remaining) {
 			return fmt.Errorf("the placeholder %%%s is allowed in the path and the query only", name)
 		}
 	}
@@ -92,18 +92,18 @@ func (c *compiler) head(length int) error {
 	return nil
 }
 
-// step reads one character, escape or placeholder of the path or query.
-func (c *compiler) step() error {
+// readNext reads one character, escape or placeholder of the path or query.
+func (c *compiler) readNext() error {
 	b := c.raw[c.offset]
 	switch {
 	case b == '%':
-		return c.percent()
+		return c.readPercent()
 	case b == '#':
 		return errors.New("a fragment (#) is not sent to the server; write %23 for a hash")
 	case b < ' ' || b == 0x7F:
 		return fmt.Errorf("control character at offset %d", c.offset)
 	case b == '?':
-		c.query = true
+		c.inQuery = true
 	}
 	if b == ' ' || b > 0x7F || strings.IndexByte("\"<>\\^`{|}", b) >= 0 {
 		fmt.Fprintf(&c.literal, "%%%02X", b)
@@ -114,11 +114,12 @@ func (c *compiler) step() error {
 	return nil
 }
 
-func (c *compiler) percent() error {
+// readPercent reads a percent sign with the placeholder or the escape that it begins.
+func (c *compiler) readPercent() error {
 	remaining := c.raw[c.offset+1:]
-	if name := longest(remaining, c.compiled.names); name != "" {
+	if name := longestName(remaining, c.compiled.names); name != "" {
 		c.flush()
-		c.compiled.parts = append(c.compiled.parts, part{name: name, path: !c.query})
+		c.compiled.parts = append(c.compiled.parts, part{name: name, path: !c.inQuery})
 		c.offset += 1 + len(name)
 		// A letter after the name continues it: %msg is not %m.
 		if len(remaining) > len(name) && isLetter(remaining[len(name)]) && c.compiled.unknown == "" {
@@ -127,11 +128,11 @@ func (c *compiler) percent() error {
 		return nil
 	}
 	escape := isEscape(remaining)
-	// Two lower-case hex digits may begin a word, as in %date. They are an escape in capitals or just
+	// Two lower-case hex digits that begin a longer word, as in %date, are an escape only directly
 	// after another escape.
 	word := wordOf(remaining)
-	misread := len(word) > 2 && word[0] >= 'a' && word[1] >= 'a' && c.escaped != c.offset
-	if word != "" && (!escape || misread) && c.compiled.unknown == "" {
+	isWord := len(word) > 2 && word[0] >= 'a' && word[1] >= 'a' && c.escaped != c.offset
+	if word != "" && (!escape || isWord) && c.compiled.unknown == "" {
 		c.compiled.unknown = word
 	}
 	if escape {
@@ -140,7 +141,7 @@ func (c *compiler) percent() error {
 		c.escaped = c.offset
 		return nil
 	}
-	if !c.query {
+	if !c.inQuery {
 		return c.compiled.refuse("%.10q is neither a placeholder nor an escape", c.raw[c.offset:])
 	}
 	c.literal.WriteString("%25")
@@ -172,11 +173,11 @@ func (t *Template) Check() error {
 // refuse returns an error that lists the placeholders and the escape of a percent sign.
 func (t *Template) refuse(format string, args ...any) error {
 	known := strings.ReplaceAll(strings.Join(t.names, ", %")+",", ":,", ":NAME,")
-	return fmt.Errorf(format+"; known are %%%s and %%25 for a percent sign", append(args, known)...)
+	return fmt.Errorf(format+"; the placeholders are %%%s and %%25 for a percent sign", append(args, known)...)
 }
 
-// longest returns the longest placeholder at the start of s: %timeZone is not %time.
-func longest(s string, names []string) (found string) {
+// longestName returns the longest placeholder at the start of s: %timeZone is not %time.
+func longestName(s string, names []string) (found string) {
 	for _, name := range names {
 		remaining, ok := strings.CutPrefix(s, name)
 		if ok && strings.HasSuffix(name, ":") {
@@ -191,8 +192,7 @@ func longest(s string, names []string) (found string) {
 }
 
 // keyLength returns the length in bytes of the key at the start of s: letters, digits and
-// underscores. Full stops and hyphens are allowed only between them, because a sentence may end with
-// a key.
+// underscores. Full stops and hyphens are allowed only between these, because a key may end a sentence.
 func keyLength(s string) int {
 	length := 0
 	for i, r := range s {
@@ -216,7 +216,7 @@ func ExpandText(text string, names []string, value func(name string) string) str
 		if !found {
 			return b.String()
 		}
-		name := longest(remaining, names)
+		name := longestName(remaining, names)
 		if name == "" {
 			b.WriteByte('%')
 		} else {

@@ -66,9 +66,9 @@ func TestUnknownPlaceholdersInTheQuery(t *testing.T) {
 		}
 		err = c.Check()
 		if unknown == "" && err != nil {
-			t.Errorf("Check of %s: %v", raw, err)
+			t.Errorf("Check of %s: %v, want no error", raw, err)
 		}
-		want := strconv.Quote(unknown) + " is not a placeholder here; known are %d, %dest, and %25 for a percent sign"
+		want := strconv.Quote(unknown) + " is not a placeholder here; the placeholders are %d, %dest, and %25 for a percent sign"
 		if unknown != "" && (err == nil || err.Error() != want) {
 			t.Errorf("Check of %s: %v, want %s", raw, err, want)
 		}
@@ -95,7 +95,7 @@ func TestKeysInPlaceholders(t *testing.T) {
 		if err == nil {
 			err = c.Check()
 		}
-		if err == nil || !strings.HasSuffix(err.Error(), "known are %key:NAME, and %25 for a percent sign") {
+		if err == nil || !strings.HasSuffix(err.Error(), "the placeholders are %key:NAME, and %25 for a percent sign") {
 			t.Errorf("%s: %v, want the known placeholders", raw, err)
 		}
 	}
