@@ -9,7 +9,7 @@ import (
 )
 
 func TestDeliveriesAreFoundByTheirMessage(t *testing.T) {
-	onEvery(t, db.Options{Retention: time.Hour}, []testCase{{"oldest first, of all accounts", func(r *rig) {
+	onEvery(t, db.Options{Retention: time.Hour}, []testCase{{"deliveries of all accounts are returned, oldest first", func(r *rig) {
 		withMessage := func(d Delivery, id string) Delivery { d.MessageID = id; return d }
 		a, c := withMessage(createdAt(newDelivery("a"), 2), "m1"), withMessage(newDelivery("c"), "m2")
 		r.create(30, a, withMessage(inAccount(2, createdAt(newDelivery("b"), 1)), "m1"), c, withMessage(newDelivery("none"), ""))

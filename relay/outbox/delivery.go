@@ -36,7 +36,7 @@ type Kind string
 // The kinds of delivery.
 const (
 	KindRelay    Kind = "relay"    // an inbound SMS to a relay's endpoint
-	KindReport   Kind = "receipt"  // a delivery report to a dlr_url; the value is the API's
+	KindReport   Kind = "receipt"  // a delivery report to a dlr_url; the API calls it a receipt
 	KindCallback Kind = "callback" // an event to the account's callback URL
 	KindNotice   Kind = "notice"   // a mail that a requested result is ready
 	KindRule     Kind = "rule"     // an alarm, or a frame that a rule forwards
@@ -64,7 +64,7 @@ type Delivery struct {
 	// endpoint share its pace and its breaker.
 	Endpoint string `json:"endpoint,omitempty"`
 	Pace     Pace   `json:"pace,omitzero"`
-	// Trace is the span of the message or frame; empty for none.
+	// Trace is the span of the message or frame; empty if there is none.
 	Trace tracing.Parent `json:"trace,omitempty"`
 	// Undecryptable means that the sealed part of the record cannot be decrypted. The target, the
 	// content and the pace are missing.
@@ -150,7 +150,7 @@ type Attempt struct {
 	Duration time.Duration `json:"duration"` // ns
 	Status   int           `json:"status,omitempty"`
 	// Error is the reason why there was no response. It may contain hosts and addresses, which only
-	// operators may see. Reason is its form for users of the account.
+	// operators may see. Reason is the reason in words for users of the account.
 	Error  string `json:"error,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Response is the start of the response, at most 1 KiB of valid UTF-8.

@@ -19,7 +19,7 @@
 // the first attempt, and when the outcome of that attempt is recorded. Both writes are done in
 // batches: one insert, and later one insert of the attempts with one update of the deliveries
 // and one of the counts. Only batches with ordered endpoints, dead deliveries, or outcomes that
-// are repeated or arrive after the end need further statements.
+// are repeated or arrive after the delivery has ended need further statements.
 //
 // The key of an attempt's row is the delivery and the time, so that a repeated outcome is
 // recognized. Each secondary index of deliveries has a cost at both writes; rare values have

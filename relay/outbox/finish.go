@@ -12,49 +12,49 @@ import (
 const finishLabel = "deliveries: finish"
 
 // Finish records outcomes in one transaction. An outcome changes nothing if an attempt with its
-// time is recorded. An outcome of a delivery that has ended in the
-// meantime only adds its attempt. Finish returns the deliveries of ordered endpoints that are due
-// now because a delivery before them has ended.
+// time is already recorded. An outcome of a delivery that has already ended only adds its attempt.
+// Finish returns the deliveries of ordered endpoints that are now due because the delivery before
+// them has ended.
 func (s *Store) Finish(ctx context.Context, outcomes []Outcome) (turns []Ref, err error) {
-	// Each round has a delivery only once, and is sorted by keys, so that two gateways lock
+	// Each round has a delivery at most once and is sorted by keys, so that two gateways lock
 	// rows in the same order.
-	endings := make([]ending, len(outcomes))
+	effects := make([]effect, len(outcomes))
 	for i := range outcomes {
-		endings[i].Outcome = &outcomes[i]
+		effects[i].Outcome = &outcomes[i]
 	}
-	rounds := db.Rounds(endings, (*ending).ref)
+	rounds := db.Rounds(effects, (*effect).ref)
 	if len(rounds) == 0 {
 		return nil, nil
 	}
 	for _, round := range rounds {
-		slices.SortFunc(round, func(a, b ending) int {
+		slices.SortFunc(round, func(a, b effect) int {
 			return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Account, b.Account))
 		})
 	}
 	return db.Transact(ctx, s.db, finishLabel, func(ctx context.Context, tx *db.Tx) (turns []Ref, err error) {
 		for _, round := range rounds {
-			released, err := s.finish(ctx, tx, slices.Clone(round)) // the transaction may run again
+			roundTurns, err := s.finish(ctx, tx, slices.Clone(round)) // the transaction may run again
 			if err != nil {
 				return nil, err
 			}
-			turns = append(turns, released...)
+			turns = append(turns, roundTurns...)
 		}
 		return turns, nil
 	})
 }
 
-// ending is an outcome and its effect.
-type ending struct {
+// effect is an outcome with its effect on the delivery.
+type effect struct {
 	*Outcome
-	skipped bool   // the outcome was recorded before, or the delivery does not exist
+	skipped bool   // the outcome was already recorded, or the delivery does not exist
 	moved   bool   // the delivery has the outcome's state
 	queue   string // the ordered queue of the delivery
 }
 
-func (e *ending) ref() Ref { return Ref{Account: e.Account, ID: e.ID} }
+func (e *effect) ref() Ref { return Ref{Account: e.Account, ID: e.ID} }
 
 // finish records outcomes of different deliveries.
-func (s *Store) finish(ctx context.Context, tx *db.Tx, round []ending) (turns []Ref, err error) {
+func (s *Store) finish(ctx context.Context, tx *db.Tx, round []effect) (turns []Ref, err error) {
 	// 1. Save the attempts. Skip the outcomes with attempts that were saved before.
 	if err := saveAttempts(ctx, tx, round); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (s *Store) finish(ctx context.Context, tx *db.Tx, round []ending) (turns []
 
 // saveAttempts saves the attempts of a round, and skips the outcomes whose attempts were saved
 // before.
-func saveAttempts(ctx context.Context, tx *db.Tx, round []ending) error {
+func saveAttempts(ctx context.Context, tx *db.Tx, round []effect) error {
 	const insert = `
 		INSERT INTO delivery_attempt (delivery, account, at, duration, status, error, reason, response)
 		SELECT id, account, at, duration, status, error, reason, response
@@ -129,7 +129,7 @@ func saveAttempts(ctx context.Context, tx *db.Tx, round []ending) error {
 
 // skipMissing locks the deliveries that were not moved. It skips the outcomes of deliveries that do
 // not exist, and deletes their attempts.
-func skipMissing(ctx context.Context, tx *db.Tx, round []ending) error {
+func skipMissing(ctx context.Context, tx *db.Tx, round []effect) error {
 	const lock = `
 		SELECT d.id, d.account
 		FROM batch AS b
@@ -153,14 +153,14 @@ func skipMissing(ctx context.Context, tx *db.Tx, round []ending) error {
 	for i := range round {
 		if e := &round[i]; !e.moved && !e.skipped && !exists[e.ref()] {
 			missing.Add(e.ID, e.Account, db.Nanos(e.Attempt.At))
-			e.skipped = true // also if the delivery is created after this query
+			e.skipped = true // even if the delivery is created after this query
 		}
 	}
 	return tx.Run(ctx, finishLabel, deleteAttempts, missing)
 }
 
 // move sets the states of the deliveries that have not ended and were not moved before.
-func (s *Store) move(ctx context.Context, tx *db.Tx, round []ending) error {
+func (s *Store) move(ctx context.Context, tx *db.Tx, round []effect) error {
 	// A delivery that a second breaker parks keeps the deadline of the first. States are
 	// compared with NOT IN, which cannot use the index of states: PostgreSQL would read all
 	// deliveries under way if its statistics have none.

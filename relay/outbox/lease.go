@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Due returns deliveries of all accounts whose next attempt is due, or whose lease ends, at cutoff
-// or before, oldest first.
+// Due returns up to limit deliveries of all accounts whose next attempt is due, or whose lease ends,
+// at cutoff or earlier, in the order of that time.
 func (s *Store) Due(ctx context.Context, cutoff time.Time, limit int) ([]Ref, error) {
 	const query = `
 		SELECT id, account
@@ -24,7 +24,7 @@ func (s *Store) Due(ctx context.Context, cutoff time.Time, limit int) ([]Ref, er
 
 // Lease leases a delivery for the next attempt. leased is false if the delivery has ended, is not
 // due, or is leased.
-func (s *Store) Lease(ctx context.Context, acct relay.AccountID, id string, now, until time.Time) (d Delivery, leased bool, err error) {
+func (s *Store) Lease(ctx context.Context, acct relay.AccountID, id string, now, leaseUntil time.Time) (d Delivery, leased bool, err error) {
 	// With due + 0 the engine does not use the index of due deliveries.
 	const update = `
 		UPDATE delivery AS d
@@ -33,7 +33,7 @@ func (s *Store) Lease(ctx context.Context, acct relay.AccountID, id string, now,
 		  AND d.due + 0 BETWEEN 1 AND $4`
 	label := "delivery " + id + ": lease"
 	d, err = db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (Delivery, error) {
-		n, err := tx.Exec(ctx, label, update, until, id, acct, now)
+		n, err := tx.Exec(ctx, label, update, leaseUntil, id, acct, now)
 		if err != nil {
 			return Delivery{}, err
 		}
@@ -44,7 +44,7 @@ func (s *Store) Lease(ctx context.Context, acct relay.AccountID, id string, now,
 }
 
 // LeaseDue leases the deliveries among refs that are due, and returns them.
-func (s *Store) LeaseDue(ctx context.Context, refs []Ref, now, until time.Time) ([]Delivery, error) {
+func (s *Store) LeaseDue(ctx context.Context, refs []Ref, now, leaseUntil time.Time) ([]Delivery, error) {
 	const label = "deliveries: lease"
 	const update = `
 		UPDATE delivery
@@ -54,7 +54,7 @@ func (s *Store) LeaseDue(ctx context.Context, refs []Ref, now, until time.Time) 
 		  AND delivery.due + 0 BETWEEN 1 AND $2
 		RETURNING delivery.id, delivery.account`
 	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) ([]Delivery, error) {
-		leased, err := db.List(ctx, tx, label, update, refFields, until, now, keys(refs))
+		leased, err := db.List(ctx, tx, label, update, refFields, leaseUntil, now, keys(refs))
 		if err != nil {
 			return nil, err
 		}
@@ -64,8 +64,8 @@ func (s *Store) LeaseDue(ctx context.Context, refs []Ref, now, until time.Time) 
 
 // Renew extends leases and returns the deliveries whose lease the caller still has. A delivery that
 // has ended, or that another process has leased since, is unchanged.
-func (s *Store) Renew(ctx context.Context, leases []Lease, until time.Time) ([]Ref, error) {
-	return s.moveLeases(ctx, "deliveries: renew", leases, until, true)
+func (s *Store) Renew(ctx context.Context, leases []Lease, leaseUntil time.Time) ([]Ref, error) {
+	return s.moveLeases(ctx, "deliveries: renew", leases, leaseUntil, true)
 }
 
 // Release ends leases without an attempt: the next attempt is due at due. A delivery that is not
@@ -76,7 +76,7 @@ func (s *Store) Release(ctx context.Context, leases []Lease, due time.Time) erro
 }
 
 func (s *Store) moveLeases(ctx context.Context, label string, leases []Lease, due time.Time, leased bool) (moved []Ref, err error) {
-	// The lease of another process ends later.
+	// If another process has taken the lease since, the lease ends later than l.End.
 	const update = `
 		UPDATE delivery
 		SET due = $1, leased = $2

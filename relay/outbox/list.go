@@ -77,7 +77,7 @@ func parseCursor(s string) (position, error) {
 	return position{created, Ref{Account: relay.AccountID(acct), ID: parts[2]}}, nil
 }
 
-// List returns deliveries, newest first, and the cursor of the next page, "" at the end. If the
+// List returns deliveries, newest first, and the cursor of the next page, "" on the last page. If the
 // filter has texts, a page with a cursor may be partial.
 func (s *Store) List(ctx context.Context, f Filter) (ds []Delivery, nextCursor string, err error) {
 	f.Limit = cmp.Or(max(f.Limit, 0), 100)
@@ -105,7 +105,8 @@ func (s *Store) List(ctx context.Context, f Filter) (ds []Delivery, nextCursor s
 	return ds, nextCursor, err
 }
 
-// SearchedTo returns the time of the last delivery that a page with this next cursor compared.
+// SearchedTo returns the time of creation of the last delivery that List compared before it returned
+// nextCursor.
 func SearchedTo(nextCursor string) time.Time {
 	p, err := parseCursor(nextCursor)
 	if err != nil {
@@ -190,7 +191,7 @@ func (c *candidate) fields() []any { return append(c.position.fields(), &c.selec
 func (s *Store) candidates(ctx context.Context, f Filter, previous position, n int) ([]candidate, error) {
 	// 1. Find candidates by ids, in any account.
 	if len(f.IDs) > 0 {
-		const named = `
+		const byID = `
 			SELECT d.created, d.id, d.account, 1
 			FROM batch AS b
 			JOIN delivery AS d ON d.id = b.id
@@ -198,7 +199,7 @@ func (s *Store) candidates(ctx context.Context, f Filter, previous position, n i
 			ORDER BY d.created DESC, d.id DESC, d.account DESC
 			LIMIT $4`
 		ids := db.Column("id", slices.Compact(slices.Sorted(slices.Values(f.IDs))))
-		return db.List(ctx, s.db, listLabel, named, (*candidate).fields, previous.created, previous.ID, previous.Account, n, ids)
+		return db.List(ctx, s.db, listLabel, byID, (*candidate).fields, previous.created, previous.ID, previous.Account, n, ids)
 	}
 	// 2. Find dead deliveries by their searchable texts, which omit the secret parts of targets.
 	if f.State == Dead && (f.Query != "" || f.Reason != "") {
@@ -212,7 +213,7 @@ func (s *Store) candidates(ctx context.Context, f Filter, previous position, n i
 			  AND {position}(text, $7) > 0
 			ORDER BY created DESC, id DESC, account DESC
 			LIMIT $8`
-		return db.List(ctx, s.db, listLabel, search, (*candidate).fields, previous.created, previous.ID, previous.Account, oldest(f), f.Account,
+		return db.List(ctx, s.db, listLabel, search, (*candidate).fields, previous.created, previous.ID, previous.Account, minCreated(f), f.Account,
 			strings.ToLower(f.Query), strings.ToLower(f.Reason), n)
 	}
 	// 3. Find candidates by the index of each state or by the index of accounts.
@@ -220,24 +221,23 @@ func (s *Store) candidates(ctx context.Context, f Filter, previous position, n i
 	if statement == "" {
 		return nil, nil
 	}
-	args := []any{previous.created, previous.ID, previous.Account, oldest(f), s.db.Now(), f.Kind, f.Relay, f.Number, f.WaitsFor, n}
+	args := []any{previous.created, previous.ID, previous.Account, minCreated(f), s.db.Now(), f.Kind, f.Relay, f.Number, f.WaitsFor, n}
 	if f.Account != 0 {
 		args = append(args, f.Account)
 	}
 	return db.List(ctx, s.db, listLabel, statement, (*candidate).fields, args...)
 }
 
-// oldest returns the earliest time of creation that a filter selects.
-func oldest(f Filter) int64 {
+// minCreated returns the earliest time of creation that a filter selects.
+func minCreated(f Filter) int64 {
 	if f.From.IsZero() {
 		return math.MinInt64
 	}
 	return db.Nanos(f.From)
 }
 
-// scanOf returns the statement that reads the next deliveries of each state that a filter
-// may select, each in the order of an index, and selects the first of them; "" if the
-// filter selects no state.
+// scanOf returns a statement that reads the next n deliveries of each state that a filter may
+// select from an index, and returns the first n of these; "" if the filter selects no state.
 func scanOf(f Filter) string {
 	const scan = `
 		SELECT created, id, account,

@@ -24,7 +24,7 @@ func TestListSelects(t *testing.T) {
 		filter Filter
 		want   []string
 	}{
-		{"empty filter: all accounts, newest first", Filter{}, []string{"mail", "receipt", "second", "first"}},
+		{"an empty filter selects all accounts, newest first", Filter{}, []string{"mail", "receipt", "second", "first"}},
 		{"a state", Filter{State: Dead}, []string{"mail", "second"}},
 		{"an account", Filter{Account: 1}, []string{"receipt", "second", "first"}},
 		{"an account without deliveries", Filter{Account: 9}, []string{}},
@@ -56,7 +56,7 @@ func TestListSelects(t *testing.T) {
 		{"an account and delivered deliveries", Filter{Account: 2, State: Delivered}, []string{}},
 		{"a number", Filter{Number: "4179"}, []string{"receipt"}},
 		{"a wait in a state that has none", Filter{WaitsFor: WaitsForTurn, State: Dead}, []string{}},
-		{"unknown state", Filter{State: "x' OR 1 = 1 --"}, []string{}},
+		{"an unknown state", Filter{State: "x' OR 1 = 1 --"}, []string{}},
 		{"ids in any order, some of them unknown or repeated", Filter{IDs: []string{"first", "x", "mail", "first"}}, []string{"mail", "first"}},
 		{"ids and a state", Filter{IDs: []string{"first", "mail"}, State: Dead}, []string{"mail"}},
 	}
@@ -68,7 +68,7 @@ func TestListSelects(t *testing.T) {
 		for _, c := range cases {
 			r.Run(c.name, func(t *testing.T) {
 				if got := r.withT(t).listIDs(c.filter); !slices.Equal(got, c.want) {
-					t.Errorf("got %v, want %v", got, c.want)
+					t.Errorf("listed %v, want %v", got, c.want)
 				}
 				texts := strings.Join(relaytest.Must(db.Values[string](t.Context(), r.db, "texts", "SELECT text FROM delivery_dead"))(t), "\n")
 				if strings.Contains(texts, "/in") || strings.Contains(texts, "robot") {
@@ -108,7 +108,7 @@ func pagesContainEachOnce(r *rig) {
 			r.Errorf("limit %d: got %d deliveries, %d of them distinct, want 60", limit, len(got), len(slices.Compact(sorted)))
 		}
 		if got[0] != "059" || got[59] != "000" {
-			r.Errorf("limit %d: order %v", limit, got)
+			r.Errorf("limit %d: order %v, want 059 to 000", limit, got)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func pageEndsAfterMaxCompared(r *rig) {
 	r.step, r.maxCompared = 10, 30
 	page, cursor, err := r.List(r.Context(), Filter{Number: "none"})
 	if err != nil || len(page) != 0 {
-		r.Fatalf("%d deliveries, error %v", len(page), err)
+		r.Fatalf("%d deliveries, error %v; want none", len(page), err)
 	}
 	if want := (position{timeAt(70).UnixNano(), refs("070")[0]}).String(); cursor != want {
 		r.Errorf("cursor = %q, want %q, that of the 30th delivery", cursor, want)
@@ -233,7 +233,7 @@ func FuzzParseCursor(f *testing.F) {
 			return
 		}
 		if reparsed, err := parseCursor(p.String()); err != nil || reparsed != p {
-			t.Errorf("parseCursor(%q) = %+v, and its text parses as %+v, error %v", s, p, reparsed, err)
+			t.Errorf("parseCursor(%q) = %+v, and its String parses as %+v, error %v; want the same", s, p, reparsed, err)
 		}
 	})
 }

@@ -24,7 +24,7 @@ func TestOrderedEndpoints(t *testing.T) {
 			r.deliverInOrder(1, "a")
 			r.create(30, toEndpoint("e", "b", true))
 			if d := r.get("b"); d.WaitsFor != "" || !d.NextAttemptAt.Equal(timeAt(30)) {
-				r.Errorf("got %+v", d)
+				r.Errorf("delivery = %+v, want a lease until 30 s and no wait", d)
 			}
 		}},
 		{"deliveries that end in one batch give the turn to the next one", func(r *rig) {
@@ -33,7 +33,7 @@ func TestOrderedEndpoints(t *testing.T) {
 			}
 			turns := r.recordOutcomes(outcome(newDelivery("a"), 1, Delivered), outcome(newDelivery("b"), 1, Dead))
 			if !slices.Equal(turns, refs("c")) {
-				r.Errorf("turns %v", turns)
+				r.Errorf("turns = %v, want %v", turns, refs("c"))
 			}
 		}},
 		{"a repeated outcome does not give a second turn", func(r *rig) {
@@ -48,7 +48,7 @@ func TestOrderedEndpoints(t *testing.T) {
 			a := toEndpoint("e", "a", true)
 			r.create(30, a, toEndpoint("e", "b", true))
 			if turns := r.recordOutcomes(parkedOutcome(a, 100)); len(turns) != 0 {
-				r.Errorf("turns %v", turns)
+				r.Errorf("turns = %v, want none", turns)
 			}
 			r.takeIDs("e", 1, timeAt(100))
 			r.deliverInOrder(2, "a", "b")
@@ -62,8 +62,9 @@ func (r *rig) deliverInOrder(sec float64, ids ...string) {
 	r.Helper()
 	for i, id := range ids {
 		remaining := refs(ids[i+1:]...)
-		if turns := r.recordOutcomes(outcome(newDelivery(id), sec+float64(i), Delivered)); !slices.Equal(turns, remaining[:min(1, len(remaining))]) {
-			r.Errorf("after %s the turn is given to %v", id, turns)
+		want := remaining[:min(1, len(remaining))]
+		if turns := r.recordOutcomes(outcome(newDelivery(id), sec+float64(i), Delivered)); !slices.Equal(turns, want) {
+			r.Errorf("after %s the turn is given to %v, want %v", id, turns, want)
 		}
 	}
 }
@@ -86,19 +87,19 @@ func attemptedOneAtATime(r *rig) {
 	finish(1, first, Retrying)
 	finish(12, first, Dead, refs("y")...)
 	if got := r.dueIDs(12, 9); !slices.Equal(got, []string{"y"}) {
-		r.Errorf("due %v", got)
+		r.Errorf("due deliveries = %v, want y", got)
 	}
 	if changed, err := r.Replay(r.Context(), refs("z"), timeAt(13), false); err != nil || len(changed) != 1 {
-		r.Fatalf("changed %v, error %v", changed, err)
+		r.Fatalf("replayed %v, error %v; want 1 delivery", changed, err)
 	}
 	relaytest.Equal(r, "the wait of the replayed delivery", r.get("z").WaitsFor, WaitsForTurn)
 	finish(20, second, Delivered, refs("x")...)
 	finish(21, third, Delivered, refs("z")...)
 	finish(22, first, Delivered)
 	if changed, err := r.Replay(r.Context(), refs("z"), timeAt(30), true); err != nil || len(changed) != 1 {
-		r.Fatalf("changed %v, error %v", changed, err)
+		r.Fatalf("replayed %v, error %v; want 1 delivery", changed, err)
 	}
 	if got := r.dueIDs(30, 9); !slices.Equal(slices.Sorted(slices.Values(got)), []string{"o", "z"}) {
-		r.Errorf("due %v", got)
+		r.Errorf("due deliveries = %v, want o and z", got)
 	}
 }

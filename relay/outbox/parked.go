@@ -58,8 +58,8 @@ func (s *Store) ParkedEndpoints(ctx context.Context) ([]ParkedEndpoint, error) {
 	})
 }
 
-// CountParked counts the deliveries that wait for breakers, by endpoint. Unlike ParkedEndpoints, it reads
-// all of these deliveries.
+// CountParked counts the deliveries that wait for breakers, by endpoint. Unlike ParkedEndpoints, it
+// reads all of these deliveries.
 func (s *Store) CountParked(ctx context.Context) (map[string]int, error) {
 	// An endpoint has one account; grouping by both follows the index.
 	const query = `
@@ -72,7 +72,7 @@ func (s *Store) CountParked(ctx context.Context) (map[string]int, error) {
 
 // Take leases up to n parked deliveries of an endpoint, in the order of ParkedUntil: deliveries
 // that are parked until cutoff or earlier, or all if cutoff is zero.
-func (s *Store) Take(ctx context.Context, parked ParkedEndpoint, n int, cutoff, until time.Time) ([]Delivery, error) {
+func (s *Store) Take(ctx context.Context, parked ParkedEndpoint, n int, cutoff, leaseUntil time.Time) ([]Delivery, error) {
 	const label = "deliveries: take"
 	const query = `
 		SELECT ` + columns + `
@@ -95,8 +95,8 @@ func (s *Store) Take(ctx context.Context, parked ParkedEndpoint, n int, cutoff, 
 			return nil, err
 		}
 		for i := range ds {
-			ds[i].NextAttemptAt, ds[i].WaitsFor = until, ""
+			ds[i].NextAttemptAt, ds[i].WaitsFor = leaseUntil, ""
 		}
-		return ds, tx.Run(ctx, label, update, until, keysOf(ds))
+		return ds, tx.Run(ctx, label, update, leaseUntil, keysOf(ds))
 	})
 }

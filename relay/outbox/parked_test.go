@@ -20,13 +20,13 @@ func TestParkedDeliveries(t *testing.T) {
 			r.recordOutcomes(parkedOutcome(d, 200))
 			got := r.get(d.ID)
 			if got.WaitsFor != WaitsForBreaker || !got.ParkedUntil.Equal(timeAt(100)) || !got.NextAttemptAt.IsZero() || got.Tries != 0 || len(got.Attempts) != 0 || got.Reason != "it fails" {
-				r.Errorf("got %+v", got)
+				r.Errorf("delivery = %+v, want it parked until 100 s, without an attempt", got)
 			}
 			if ids := r.dueIDs(1e6, 9); len(ids) != 0 {
-				r.Errorf("due %v", ids)
+				r.Errorf("due deliveries = %v, want none", ids)
 			}
 			if _, ok, err := r.Lease(r.Context(), 1, "a", timeAt(1e6), timeAt(2e6)); ok || err != nil {
-				r.Errorf("leased %v, error %v", ok, err)
+				r.Errorf("leased = %v, error %v; want false", ok, err)
 			}
 		}},
 		{"endpoints are listed, and their deliveries are counted and taken by the end of their wait", func(r *rig) {
@@ -45,7 +45,7 @@ func TestParkedDeliveries(t *testing.T) {
 			relaytest.NoError(r, err)
 			relaytest.Equal(r, "counts", counts, map[string]int{"e": 2, "f": 1, "g": 1, "h": 1, "a": 1})
 			if got := r.takeIDs("e", 9, timeAt(49)); len(got) != 0 {
-				r.Errorf("taken before the end of their wait: %v", got)
+				r.Errorf("taken before the end of their wait: %v, want none", got)
 			}
 			if got := r.takeIDs("e", 1, time.Time{}); !slices.Equal(got, []string{"b"}) {
 				r.Errorf("taken with limit 1: %v, want b", got)
@@ -57,7 +57,7 @@ func TestParkedDeliveries(t *testing.T) {
 				r.Errorf("parked endpoints = %+v, error %v; want 4", endpoints, err)
 			}
 			if ids := r.dueIDs(500, 9); !slices.Equal(slices.Sorted(slices.Values(ids)), []string{"a", "b", "not parked"}) {
-				r.Errorf("due after their lease: %v", ids)
+				r.Errorf("due after their lease: %v, want a, b and not parked", ids)
 			}
 		}},
 		{"a counted attempt ends the wait and keeps ParkedUntil", func(r *rig) {
@@ -68,10 +68,10 @@ func TestParkedDeliveries(t *testing.T) {
 			o.Endpoint = "e"
 			r.recordOutcomes(o)
 			if got := r.get(d.ID); got.WaitsFor != "" || !got.ParkedUntil.Equal(timeAt(100)) || got.Tries != 1 {
-				r.Errorf("got %+v", got)
+				r.Errorf("delivery = %+v, want one try, no wait and ParkedUntil at 100 s", got)
 			}
 			if got := r.takeIDs("e", 9, time.Time{}); len(got) != 0 {
-				r.Errorf("still parked: %v", got)
+				r.Errorf("parked deliveries = %v, want none", got)
 			}
 		}},
 		{"a failed probe is recorded, does not count as a try and is parked again", func(r *rig) {
@@ -83,7 +83,7 @@ func TestParkedDeliveries(t *testing.T) {
 			o.Uncounted, o.NextAttemptAt, o.ParkedUntil, o.Endpoint = true, time.Time{}, timeAt(300), "e"
 			r.recordOutcomes(o)
 			if got := r.get(d.ID); got.WaitsFor != WaitsForBreaker || !got.ParkedUntil.Equal(timeAt(100)) || got.Tries != 0 || len(got.Attempts) != 1 || got.State != Retrying {
-				r.Errorf("got %+v", got)
+				r.Errorf("delivery = %+v, want it parked until 100 s, with one attempt and no try", got)
 			}
 		}},
 		{"lists select parked deliveries", func(r *rig) {

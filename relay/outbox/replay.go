@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// ReplayAll queues again the ended deliveries that a filter selects, chunk by chunk, and returns
-// their number. It replays only dead deliveries unless includeDelivered is set. The filter's Limit
+// ReplayAll requeues the ended deliveries that a filter selects, chunk by chunk, and returns their
+// number. It replays only dead deliveries unless includeDelivered is set. The filter's Limit
 // and Cursor are ignored. After an error, the previous chunks stay queued.
 func (s *Store) ReplayAll(ctx context.Context, f Filter, includeDelivered bool, now func() time.Time) (int, error) {
 	if f.State == "" && !includeDelivered {
@@ -34,8 +34,8 @@ func (s *Store) ReplayAll(ctx context.Context, f Filter, includeDelivered bool, 
 	}
 }
 
-// Replay queues ended deliveries again, due now and with Tries 0, and returns those that it changed,
-// in the order of refs. It replays only dead deliveries unless includeDelivered is set.
+// Replay requeues ended deliveries, due now and with Tries 0, and returns the deliveries that it
+// changed, in the order of refs. It replays only dead deliveries unless includeDelivered is set.
 func (s *Store) Replay(ctx context.Context, refs []Ref, now time.Time, includeDelivered bool) (replayed []Ref, err error) {
 	for chunk := range slices.Chunk(refs, chunkSize) {
 		changed, err := db.Transact(ctx, s.db, "deliveries: replay", func(ctx context.Context, tx *db.Tx) ([]Ref, error) {

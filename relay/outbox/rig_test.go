@@ -123,7 +123,7 @@ func (r *rig) create(lease float64, ds ...Delivery) {
 	r.Helper()
 	created, err := r.Create(r.Context(), ds, timeAt(lease))
 	if err != nil || len(created) != len(ds) {
-		r.Fatalf("create: %d of %d are new, error %v", len(created), len(ds), err)
+		r.Fatalf("Create: %d of %d deliveries are new, error %v; want all", len(created), len(ds), err)
 	}
 }
 

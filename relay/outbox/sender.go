@@ -17,8 +17,7 @@ type Dispatcher interface {
 	Dispatch(ds []Delivery)
 }
 
-// Creator saves new deliveries. *Store implements it. It is an interface for the tests of other
-// domains.
+// Creator saves new deliveries. *Store implements it. Tests of other packages replace it.
 type Creator interface {
 	Create(ctx context.Context, ds []Delivery, leaseUntil time.Time) (created []Delivery, err error)
 }

@@ -18,8 +18,8 @@ const chunkSize = 500
 // Store stores deliveries. It is safe for concurrent use.
 type Store struct {
 	db *db.DB
-	// The limits of a page of List: maxScanned deliveries are loaded to match texts,
-	// maxCompared are compared with the filter, at most step by one statement.
+	// For one page, List loads up to maxScanned deliveries to match texts, and compares up to
+	// maxCompared with the filter, up to step in one statement.
 	maxScanned, maxCompared, step int
 }
 
@@ -133,8 +133,9 @@ func keysOf(ds []Delivery) *db.Batch {
 // countParts is the number of rows over which the count of a state is spread.
 const countParts = 64
 
-// Counts returns the number of deliveries in each state. Deliveries that have not ended are counted
-// now; the counts of the others change when they end and when they are swept.
+// Counts returns the number of deliveries in each state. It counts deliveries that have
+// not ended. The numbers of ended deliveries are stored, and change when deliveries end, are replayed
+// or are swept.
 func (s *Store) Counts(ctx context.Context) (map[State]int, error) {
 	const query = `
 		SELECT state, CAST(SUM(ended) AS BIGINT)
@@ -152,8 +153,8 @@ func (s *Store) Counts(ctx context.Context) (map[State]int, error) {
 	return counts, err
 }
 
-// addEnded changes the counts of ended deliveries. It comes last in a transaction, because other
-// transactions may wait for its row.
+// addEnded changes the counts of ended deliveries. It must come last in a transaction, because other
+// transactions may wait for the row that it locks.
 func addEnded(ctx context.Context, tx *db.Tx, counts map[State]int64) error {
 	const upsert = `
 		INSERT INTO delivery_count (part, state, ended)
@@ -255,15 +256,15 @@ func Create(ctx context.Context, tx *db.Tx, ds []Delivery, leaseUntil time.Time)
 		WHERE true
 		ON CONFLICT (id, account) DO NOTHING
 		RETURNING id, account`
-	columns := "id, account, created, kind, relay, message_id, originator, destination, doc"
-	rows := db.BatchOf(columns, ds, func(d *Delivery) []any {
-		// The document has what never changes and has no column of its own. The account
-		// stays: it is read before the document, which would overwrite it.
-		u := *d
-		u.ID, u.Kind, u.Relay, u.MessageID, u.Originator, u.Destination = "", "", "", "", "", ""
-		u.State, u.Reason, u.NextAttemptAt, u.WaitsFor, u.ParkedUntil = "", "", time.Time{}, "", time.Time{}
-		u.Tries, u.Attempts = 0, nil
-		doc := db.Sealed(db.JSON(u), "delivery", d.Account)
+	insertColumns := "id, account, created, kind, relay, message_id, originator, destination, doc"
+	rows := db.BatchOf(insertColumns, ds, func(d *Delivery) []any {
+		// The document has the fields that never change and have no column. It keeps the
+		// account, which is read before the document: an empty one would overwrite it.
+		document := *d
+		document.ID, document.Kind, document.Relay, document.MessageID, document.Originator, document.Destination = "", "", "", "", "", ""
+		document.State, document.Reason, document.NextAttemptAt, document.WaitsFor, document.ParkedUntil = "", "", time.Time{}, "", time.Time{}
+		document.Tries, document.Attempts = 0, nil
+		doc := db.Sealed(db.JSON(document), "delivery", d.Account)
 		return []any{d.ID, d.Account, db.Nanos(d.CreatedAt), d.Kind, d.Relay, d.MessageID, d.Originator, d.Destination, doc}
 	})
 	added, err := db.List(ctx, tx, createLabel, insert, refFields, leaseUntil, rows)
@@ -276,7 +277,7 @@ func Create(ctx context.Context, tx *db.Tx, ds []Delivery, leaseUntil time.Time)
 		created = slices.DeleteFunc(slices.Clone(ds), func(d Delivery) bool {
 			ref := refOf(&d)
 			existed := !isNew[ref]
-			delete(isNew, ref) // the second delivery of an id exists
+			delete(isNew, ref) // another delivery with this id is not new
 			return existed
 		})
 	}

@@ -45,7 +45,7 @@ func TestDeliveries(t *testing.T) {
 			r.must(err)
 			relaytest.Equal(r, "the new deliveries", ids(added), []string{"a", "c"})
 			if got := r.get(changed.ID); got.MessageID != "m-b" || !got.NextAttemptAt.Equal(timeAt(30)) {
-				r.Errorf("changed: %+v", got)
+				r.Errorf("the existing delivery = %+v, want message m-b and a lease until 30 s", got)
 			}
 		}},
 		{"an unknown delivery and one of another account are not found", func(r *rig) {
@@ -53,10 +53,10 @@ func TestDeliveries(t *testing.T) {
 			for _, acct := range []relay.AccountID{1, 2} {
 				id := map[relay.AccountID]string{1: "x", 2: "a"}[acct]
 				if _, err := r.Get(r.Context(), acct, id); relay.KindOf(err) != relay.KindNotFound {
-					r.Errorf("get: %v", err)
+					r.Errorf("Get: %v, want kind not found", err)
 				}
 				if _, _, err := r.Lease(r.Context(), acct, id, timeAt(99), timeAt(100)); relay.KindOf(err) != relay.KindNotFound {
-					r.Errorf("lease: %v", err)
+					r.Errorf("Lease: %v, want kind not found", err)
 				}
 			}
 		}},
@@ -66,13 +66,13 @@ func TestDeliveries(t *testing.T) {
 			r.create(20, inAccount(3, newDelivery("c")), inAccount(3, newDelivery("d")))
 			r.recordOutcomes(outcome(inAccount(3, newDelivery("d")), 5, Delivered))
 			if got := r.dueIDs(9.999, 10); len(got) != 0 {
-				r.Errorf("due before the first lease ends: %v", got)
+				r.Errorf("due before the first lease ends: %v, want none", got)
 			}
 			if got, want := r.dueIDs(30, 10), []string{"b", "c", "a"}; !slices.Equal(got, want) {
-				r.Errorf("got %v, want %v", got, want)
+				r.Errorf("due deliveries = %v, want %v", got, want)
 			}
 			if got, want := r.dueIDs(30, 2), []string{"b", "c"}; !slices.Equal(got, want) {
-				r.Errorf("limited: got %v, want %v", got, want)
+				r.Errorf("due deliveries with limit 2 = %v, want %v", got, want)
 			}
 		}},
 		{"a delivery is leased only when it is due", func(r *rig) {
@@ -88,7 +88,7 @@ func TestDeliveries(t *testing.T) {
 				relaytest.Equal(r, "the leased delivery", got.ID, "a")
 			}
 		}},
-		{"due deliveries among several are leased together", func(r *rig) {
+		{"the due deliveries among several are leased together", func(r *rig) {
 			r.create(30, newDelivery("a"), newDelivery("b"), newDelivery("ended"))
 			r.create(40, newDelivery("later"))
 			r.recordOutcomes(outcome(newDelivery("ended"), 5, Delivered))
@@ -104,7 +104,7 @@ func TestDeliveries(t *testing.T) {
 				var got []string
 				for _, d := range ds {
 					if got = append(got, d.ID); !d.NextAttemptAt.Equal(timeAt(step.now + 30)) {
-						r.Errorf("at %v: %s is leased until %v", step.now, d.ID, d.NextAttemptAt)
+						r.Errorf("at %v: %s is leased until %v, want 30 s", step.now, d.ID, d.NextAttemptAt)
 					}
 				}
 				if slices.Sort(got); err != nil || !slices.Equal(got, step.want) {
@@ -124,7 +124,7 @@ func TestDeliveries(t *testing.T) {
 			relaytest.Equal(r, "the time of the next attempt", got.NextAttemptAt, timeAt(11))
 			relaytest.Equal(r, "the attempts", got.Attempts, []Attempt{o.Attempt})
 			if ids := r.dueIDs(11, 9); !slices.Equal(ids, []string{"a"}) {
-				r.Errorf("due %v", ids)
+				r.Errorf("due deliveries = %v, want a", ids)
 			}
 		}},
 		{"a repeated outcome changes nothing", func(r *rig) {
@@ -133,7 +133,7 @@ func TestDeliveries(t *testing.T) {
 			r.recordOutcomes(outcome(d, 1, Retrying), outcome(d, 1, Retrying))
 			r.recordOutcomes(outcome(d, 1, Retrying))
 			if got := r.get(d.ID); got.Tries != 1 || len(got.Attempts) != 1 {
-				r.Errorf("got %+v", got)
+				r.Errorf("delivery = %+v, want one try with one attempt", got)
 			}
 		}},
 		{"an outcome for an ended delivery only adds its attempt", func(r *rig) {
@@ -143,10 +143,10 @@ func TestDeliveries(t *testing.T) {
 			r.recordOutcomes(outcome(d, 2, Retrying))
 			got := r.get(d.ID)
 			if got.State != Delivered || got.Tries != 1 || len(got.Attempts) != 2 || !got.NextAttemptAt.IsZero() {
-				r.Errorf("got %+v", got)
+				r.Errorf("delivery = %+v, want it delivered after one try, with two attempts", got)
 			}
 			if ids := r.dueIDs(1000, 9); len(ids) != 0 {
-				r.Errorf("due %v", ids)
+				r.Errorf("due deliveries = %v, want none", ids)
 			}
 		}},
 		{"an uncounted attempt does not increase the tries", func(r *rig) {
@@ -159,7 +159,7 @@ func TestDeliveries(t *testing.T) {
 			}
 			got := r.get(d.ID)
 			if got.Tries != 0 || len(got.Attempts) != 3 || !got.NextAttemptAt.Equal(timeAt(12)) {
-				r.Errorf("got %+v", got)
+				r.Errorf("delivery = %+v, want three attempts, no try and the next attempt at 12 s", got)
 			}
 		}},
 		{"an uncounted outcome that is repeated after another one changes nothing", func(r *rig) {
@@ -193,7 +193,7 @@ func TestDeliveries(t *testing.T) {
 			r.must(err)
 			relaytest.Equal(r, "the number of attempts", n, 0)
 		}},
-		{"a current lease is renewed or released, others are not", func(r *rig) {
+		{"a current lease is renewed or released, and other leases are not", func(r *rig) {
 			r.create(30, newDelivery("a"), newDelivery("b"), newDelivery("c"))
 			r.recordOutcomes(outcome(newDelivery("c"), 1, Retrying))
 			r.wantRenewed([]string{"a"}, 100, leases(30, "a", "c", "gone")...)
@@ -201,28 +201,28 @@ func TestDeliveries(t *testing.T) {
 				r.Fatal(err)
 			}
 			if got := r.dueIDs(99, 9); !slices.Equal(got, []string{"b", "c"}) {
-				r.Errorf("due at 99: %v", got)
+				r.Errorf("due at 99 s: %v, want b and c", got)
 			}
 			r.wantRenewed(nil, 500, leases(30, "b")...)
 			if got := r.dueIDs(99, 9); !slices.Equal(got, []string{"b", "c"}) {
-				r.Errorf("a released lease was renewed: due at 99: %v", got)
+				r.Errorf("due at 99 s after a released lease was renewed: %v, want b and c", got)
 			}
 		}},
 		{"a lease that another process has taken since is neither renewed nor released", func(r *rig) {
 			r.create(30, newDelivery("a"))
 			if _, taken, err := r.Lease(r.Context(), 1, "a", timeAt(31), timeAt(61)); err != nil || !taken {
-				r.Fatalf("taken %v, error %v", taken, err)
+				r.Fatalf("leased = %v, error %v; want true", taken, err)
 			}
 			r.wantRenewed(nil, 90, leases(30, "a")...)
 			if err := r.Release(r.Context(), leases(30, "a"), timeAt(5)); err != nil {
 				r.Fatal(err)
 			}
 			if got := r.dueIDs(60, 9); len(got) != 0 {
-				r.Errorf("due while leased: %v", got)
+				r.Errorf("due while leased: %v, want none", got)
 			}
 			r.wantRenewed([]string{"a"}, 90, leases(61, "a")...)
 			if got := r.dueIDs(89, 9); len(got) != 0 {
-				r.Errorf("due after the renewal: %v", got)
+				r.Errorf("due after the renewal: %v, want none", got)
 			}
 		}},
 		{"a replay takes dead deliveries, and delivered ones only on request", func(r *rig) {
@@ -237,17 +237,17 @@ func TestDeliveries(t *testing.T) {
 			}
 			changed, err := r.Replay(r.Context(), refs, timeAt(40), false)
 			if err != nil || !slices.Equal(changed, refs[1:2]) {
-				r.Fatalf("changed %v, error %v", changed, err)
+				r.Fatalf("changed %v, error %v; want %v", changed, err, refs[1:2])
 			}
 			got := r.get("dead")
 			if got.State != Queued || got.Tries != 0 || len(got.Attempts) != 1 || !got.NextAttemptAt.Equal(timeAt(40)) || got.Reason != "" {
-				r.Errorf("got %+v", got)
+				r.Errorf("delivery = %+v, want it queued at 40 s without tries and reason, with one attempt", got)
 			}
 			if changed, err = r.Replay(r.Context(), refs, timeAt(41), true); err != nil || !slices.Equal(changed, refs[2:4]) {
-				r.Fatalf("changed %v, error %v", changed, err)
+				r.Fatalf("changed %v, error %v; want %v", changed, err, refs[2:4])
 			}
 			if got := r.dueIDs(41, 9); len(got) != 4 {
-				r.Errorf("due %v", got)
+				r.Errorf("due deliveries = %v, want 4", got)
 			}
 		}},
 		{"deliveries are counted by state over all accounts", func(r *rig) {
@@ -268,7 +268,7 @@ func TestDeliveriesExpire(t *testing.T) {
 		r.recordOutcomes(outcome(newDelivery("dead"), 1, Dead), outcome(newDelivery("delivered"), 1, Delivered), outcome(newDelivery("again"), 1, Dead))
 		changed, err := r.Replay(r.Context(), refs("again"), timeAt(2), false)
 		if err != nil || len(changed) != 1 {
-			r.Fatalf("changed %v, error %v", changed, err)
+			r.Fatalf("changed %v, error %v; want 1 delivery", changed, err)
 		}
 	}
 	wantStored := func(r *rig, want ...string) {
@@ -294,7 +294,7 @@ func TestDeliveriesExpire(t *testing.T) {
 			n += c
 		}
 		if err != nil || n != len(want) {
-			r.Errorf("counts %v, error %v", counts, err)
+			r.Errorf("counts = %v, error %v; want %d deliveries in total", counts, err, len(want))
 		}
 	}
 	onEvery(t, db.Options{Retention: time.Hour}, []testCase{
@@ -306,7 +306,7 @@ func TestDeliveriesExpire(t *testing.T) {
 			wantStored(r, "queued", "dead", "again")
 			changed, err := r.Replay(r.Context(), refs("delivered"), timeAt(3600), true)
 			if err != nil || len(changed) != 0 {
-				r.Errorf("replayed: %v, error %v", changed, err)
+				r.Errorf("replayed %v, error %v; want none", changed, err)
 			}
 		}},
 	})
@@ -316,7 +316,7 @@ func TestDeliveriesExpire(t *testing.T) {
 			*r.now = timeAt(61)
 			wantStored(r, "queued", "delivered", "again")
 			if got := r.listIDs(Filter{State: Dead, Query: "m-"}); len(got) != 0 {
-				r.Errorf("found expired deliveries %v", got)
+				r.Errorf("found expired deliveries %v, want none", got)
 			}
 		}},
 		{"a sweep deletes all expired deliveries", func(r *rig) {
@@ -333,7 +333,7 @@ func TestDeliveriesExpire(t *testing.T) {
 			r.must(r.Sweep(r.Context()))
 			for _, table := range []string{"delivery", "delivery_attempt", "delivery_dead"} {
 				if n, err := db.Value[int](r.Context(), r.db, "test", "SELECT COUNT(*) FROM "+table); err != nil || n != 0 {
-					r.Errorf("%s has %d rows, error %v", table, n, err)
+					r.Errorf("%s has %d rows, error %v; want 0", table, n, err)
 				}
 			}
 		}},
