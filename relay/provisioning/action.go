@@ -18,7 +18,7 @@ import (
 // BulkReassign assigns SIMs to another subscriber, without the operator.
 const BulkReassign Action = "bulk_reassign"
 
-// List is the list of the jobs of an account's SIMs, and of its exports and reports.
+// List names the list of an account's jobs that contains SIM jobs, exports and reports.
 const List = "cellular"
 
 const kindPrefix = "sim."
@@ -30,9 +30,9 @@ func (a Action) Kind() job.Kind { return job.Kind(kindPrefix + string(a)) }
 func ActionOf(k job.Kind) Action { return Action(strings.TrimPrefix(string(k), kindPrefix)) }
 
 type effect struct {
-	states []sim.State // in which the action is eligible
-	state  sim.State   // after the action; empty: unchanged
-	noun   string      // names the action in a refusal
+	states []sim.State // states in which a SIM is eligible for the action
+	state  sim.State   // state after the action; empty if the action does not change it
+	name   string      // name of the action in a refusal
 }
 
 func (a Action) effect() effect {
@@ -72,23 +72,24 @@ func (o Order) begin(card *sim.SIM, a Action, id string) error {
 	e := a.effect()
 	switch {
 	case card.Job == id:
-		return nil // the SIM is reserved already
+		return nil // the SIM is already reserved
 	case card.Job != "":
-		return sim.Refuse(relay.KindInvalid, "SIM is not eligible for "+e.noun+": another job of it is in progress.")
+		return sim.Refuse(relay.KindInvalid, "SIM is not eligible for "+e.name+": another job of the SIM is in progress.")
 	case !slices.Contains(e.states, card.State):
-		return sim.Refuse(relay.KindInvalid, "SIM is not eligible for "+e.noun+": it is "+string(card.State)+".")
+		return sim.Refuse(relay.KindInvalid, "SIM is not eligible for "+e.name+": it is "+string(card.State)+".")
 	}
 	for _, s := range o.Services {
 		if ok := card.HasService(s); a == AddService && ok || a == RemoveService && !ok {
-			return badService()
+			return invalidService()
 		}
 	}
 	card.Job, card.RequestedState = id, cmp.Or(e.state, card.State)
 	return nil
 }
 
-// badService returns the error for a service that is unknown, or that the SIM has already or lacks.
-func badService() error { return relay.Invalid("service", "The selected service is invalid.") }
+// invalidService returns the error for an unknown service, for adding a service that the SIM has, and
+// for removing one that the SIM lacks.
+func invalidService() error { return relay.Invalid("service", "The selected service is invalid.") }
 
 // JobOutcome is the outcome of a job, saved in one transaction with its changes.
 type JobOutcome struct {
@@ -103,9 +104,9 @@ type JobOutcome struct {
 // settle releases a SIM and changes it according to the operator's report.
 func (o Order) settle(card *sim.SIM, a Action, r Report, now time.Time) JobOutcome {
 	s := JobOutcome{From: card.State, At: now, Error: r.Refused, Simulated: r.Simulated}
-	want := cmp.Or(a.effect().state, card.State)
+	newState := cmp.Or(a.effect().state, card.State)
 	if r.Refused == "" {
-		card.State = want
+		card.State = newState
 		switch a {
 		case Activate:
 			card.Service4G, card.Service5G = slices.Contains(o.Services, sim.Service4G), slices.Contains(o.Services, sim.Service5G)
@@ -118,7 +119,7 @@ func (o Order) settle(card *sim.SIM, a Action, r Report, now time.Time) JobOutco
 	}
 	if r.State != "" {
 		card.State = r.State
-		if r.Refused == "" && r.State != want {
+		if r.Refused == "" && r.State != newState {
 			s.Error = "The operator reports the SIM as " + string(r.State) + "."
 		}
 	}
@@ -129,7 +130,8 @@ func (o Order) settle(card *sim.SIM, a Action, r Report, now time.Time) JobOutco
 // Events sends events to an account's callback URL.
 type Events interface {
 	outbox.Notifier
-	// Prepare saves an event. The caller calls send to send it; send is nil if there is no event.
+	// Prepare saves an event. The caller calls send to send the event; send is nil if there is
+	// nothing to send.
 	Prepare(ctx context.Context, acct relay.AccountID, e outbox.Event) (send func(), err error)
 }
 
@@ -146,10 +148,10 @@ const (
 	RemoveService Action = "remove_service"
 )
 
-// Command is an operation on one SIM for the operator.
+// Command asks the operator for an operation on one SIM.
 type Command struct {
 	// ID is the id of the job. An operator that receives a known ID does not perform the command
-	// again, and reports its state.
+	// again, and reports the state of the command.
 	ID      string
 	Account relay.AccountID
 	Action  Action

@@ -79,14 +79,14 @@ func (a *Actions) Activate(ctx context.Context, acct relay.AccountID, iccid stri
 		}
 		subscriber.ID = relay.NewID(a.opts.Now())
 		o.Subscriber, o.New = subscriber.ID, &subscriber
-	} else if err := a.subscriber(ctx, acct, "subscriber", activation.Subscriber); err != nil {
+	} else if err := a.checkSubscriber(ctx, acct, "subscriber", activation.Subscriber); err != nil {
 		return "", err
 	}
-	return a.order(ctx, acct, card, Activate, o)
+	return a.submitOrder(ctx, acct, card, Activate, o)
 }
 
-// subscriber checks that a parameter names a subscriber of the account.
-func (a *Actions) subscriber(ctx context.Context, acct relay.AccountID, field, id string) error {
+// checkSubscriber checks that a parameter names a subscriber of the account.
+func (a *Actions) checkSubscriber(ctx context.Context, acct relay.AccountID, field, id string) error {
 	if id == "" {
 		return relay.Problem(field, "The %s field is required.")
 	}
@@ -104,12 +104,12 @@ func (a *Actions) Change(ctx context.Context, acct relay.AccountID, iccid string
 	if err != nil {
 		return "", err
 	}
-	return a.order(ctx, acct, card, action, Order{ICCID: card.ICCID})
+	return a.submitOrder(ctx, acct, card, action, Order{ICCID: card.ICCID})
 }
 
 // SetService requests an action, which is AddService or RemoveService, from the operator and
-// returns the job that tracks it. It returns an Invalid error of service if the service is
-// unknown, already added or not present. Its other errors are the errors of Activate.
+// returns the job that tracks it. It returns an Invalid error for the field service if the
+// service is unknown, already added or not present, and otherwise the errors of Activate.
 func (a *Actions) SetService(ctx context.Context, acct relay.AccountID, iccid string, action Action, service string) (string, error) {
 	card, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
 	if err != nil {
@@ -119,20 +119,20 @@ func (a *Actions) SetService(ctx context.Context, acct relay.AccountID, iccid st
 		return "", relay.Problem("service", "The %s field is required.")
 	}
 	if service != sim.Service4G && service != sim.Service5G {
-		return "", badService()
+		return "", invalidService()
 	}
-	return a.order(ctx, acct, card, action, Order{ICCID: card.ICCID, Services: []string{service}})
+	return a.submitOrder(ctx, acct, card, action, Order{ICCID: card.ICCID, Services: []string{service}})
 }
 
-// order reserves a SIM and saves the job in one transaction, and submits the job.
-func (a *Actions) order(ctx context.Context, acct relay.AccountID, card sim.SIM, action Action, o Order) (string, error) {
+// submitOrder reserves a SIM and saves the job in one transaction. Then it submits the job.
+func (a *Actions) submitOrder(ctx context.Context, acct relay.AccountID, card sim.SIM, action Action, o Order) (string, error) {
 	if err := o.begin(&card, action, "check"); err != nil { // check the SIM before calling the operator
 		return "", err
 	}
 	if err := a.deps.Operator.Ready(ctx, string(o.ICCID)); err != nil {
 		return "", err
 	}
-	j, err := a.job(acct, action, o)
+	j, err := a.newJob(acct, action, o)
 	if err != nil {
 		return "", err
 	}
@@ -146,7 +146,7 @@ func (a *Actions) order(ctx context.Context, acct relay.AccountID, card sim.SIM,
 	return j.ID, nil
 }
 
-func (a *Actions) job(acct relay.AccountID, action Action, input any) (job.Job, error) {
+func (a *Actions) newJob(acct relay.AccountID, action Action, input any) (job.Job, error) {
 	now := a.opts.Now().UTC()
 	b, err := json.Marshal(input)
 	if err != nil {
@@ -172,9 +172,9 @@ func (a *Actions) Suspend(ctx context.Context, acct relay.AccountID, iccid sim.I
 	case card.Job != "":
 		return relay.Errorf(relay.KindUnavailable, "SIM %s: another job is in progress", iccid)
 	}
-	_, err = a.order(ctx, acct, card, Suspend, Order{ICCID: card.ICCID})
+	_, err = a.submitOrder(ctx, acct, card, Suspend, Order{ICCID: card.ICCID})
 	if relay.KindOf(err) == relay.KindInvalid {
-		return relay.Errorf(relay.KindUnavailable, "SIM %s: another request reserved it first: %w", iccid, err)
+		return relay.Errorf(relay.KindUnavailable, "SIM %s: another request reserved the SIM first: %w", iccid, err)
 	}
 	return err
 }

@@ -1,12 +1,13 @@
 // Package provisioning changes SIMs in the network of their operator: it activates,
 // suspends, unsuspends and terminates them, changes their services, and assigns them
-// to other subscribers (document 2 of the specification).
+// to other subscribers.
 //
-// Each change is a job. The job reserves the SIM, sends the operator a command with the job's
-// id until the operator reports the end, and changes the SIM in the same transaction as it
-// settles:
+// Each change is a job. The job reserves the SIM and sends the operator a command with the job's
+// id until the operator reports the result. Then the job is settled: the result and the change of
+// the SIM are saved in one transaction. At last the job sends the event about the SIM's new state,
+// and enforces the limits of an activated SIM:
 //
-//	reserved ──Command──▶ pending ──report──▶ settled ──event, limits──▶ completed
+//	reserved ──Command──▶ pending ──report──▶ settled ─────finish──────▶ completed
 //	    │                    │ ▲ └─ repeated    │
 //	    │                    └─┘                └── the operator refused ──▶ failed
 //	    └── the SIM was deleted or reset, or the report is late ───────────▶ failed

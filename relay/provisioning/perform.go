@@ -36,8 +36,8 @@ const (
 	simReset = "An inventory reset the SIM in the meantime."
 )
 
-// perform sends a job's command to the operator until the operator reports the end, and changes the
-// SIM once.
+// perform sends a job's command to the operator until the operator reports the result, and changes
+// the SIM once.
 func (p performer) perform(ctx context.Context, j job.Job) (any, error) {
 	o, err := orderOf(j)
 	if err != nil {
@@ -82,8 +82,8 @@ func (p performer) perform(ctx context.Context, j job.Job) (any, error) {
 		return nil, err
 	}
 
-	// 3. While the operator has not finished, wait for the delay that it requests, otherwise for a
-	// delay that grows up to a minute.
+	// 3. While the operator has not finished, wait for the delay that the operator requests, or for
+	// a delay that grows up to a minute.
 	if report.Pending {
 		age := p.opts.Now().Sub(j.CreatedAt)
 		if age < p.opts.ReportWithin {
@@ -174,7 +174,7 @@ func (a *Actions) Ending(ctx context.Context, j job.Job, outcome job.Outcome) (f
 	failed := outcome.State() == job.Failed
 	if failed && o.ICCID != "" {
 		_, err := a.save(ctx, j, o, Report{Refused: outcome.Error})
-		if _, lost := job.Reason(err); err != nil && !lost && relay.KindOf(err) != relay.KindNotFound {
+		if _, isReset := job.Reason(err); err != nil && !isReset && relay.KindOf(err) != relay.KindNotFound {
 			return nil, err
 		}
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// Reassignment selects SIMs for another subscriber: named SIMs, or all SIMs of the Source.
+// Reassignment selects SIMs for another subscriber: named SIMs, or all SIMs of the
+// subscriber Source.
 type Reassignment struct {
 	Target string      `json:"target"`
 	ICCIDs []sim.ICCID `json:"iccids,omitempty"`
@@ -21,11 +22,11 @@ type Reassignment struct {
 	Named  []string    `json:"-"` // the ICCIDs of the request
 }
 
-// Reassign submits a job that assigns SIMs to another subscriber and returns its id. It returns an
+// Reassign submits a job that assigns SIMs to another subscriber and returns the job's id. It returns an
 // Invalid error if a subscriber is unknown or not exactly one of Named and Source is set, and the
 // refusal BadICCID for a SIM that the account does not have.
 func (a *Actions) Reassign(ctx context.Context, acct relay.AccountID, r Reassignment) (string, error) {
-	if err := a.subscriber(ctx, acct, "target_subscriber", r.Target); err != nil {
+	if err := a.checkSubscriber(ctx, acct, "target_subscriber", r.Target); err != nil {
 		return "", err
 	}
 	switch {
@@ -36,7 +37,7 @@ func (a *Actions) Reassign(ctx context.Context, acct relay.AccountID, r Reassign
 	case r.Source != "" && r.Source == r.Target:
 		return "", relay.Problem("source_subscriber", "The source subscriber and target subscriber must be different.")
 	case r.Source != "":
-		if err := a.subscriber(ctx, acct, "source_subscriber", r.Source); err != nil {
+		if err := a.checkSubscriber(ctx, acct, "source_subscriber", r.Source); err != nil {
 			return "", err
 		}
 	default:
@@ -54,7 +55,7 @@ func (a *Actions) Reassign(ctx context.Context, acct relay.AccountID, r Reassign
 			}
 		}
 	}
-	j, err := a.job(acct, BulkReassign, r)
+	j, err := a.newJob(acct, BulkReassign, r)
 	if err != nil {
 		return "", err
 	}
@@ -79,7 +80,7 @@ func (a *Actions) runReassign(ctx context.Context, j job.Job) (any, error) {
 			return nil, job.Pause(time.Second)
 		}
 	}
-	until := a.opts.Now().Add(a.opts.Slice)
+	sliceEnd := a.opts.Now().Add(a.opts.Slice)
 	for {
 		// The next batch: SIMs of the source, or named SIMs that are not assigned yet.
 		var iccids []sim.ICCID
@@ -101,7 +102,7 @@ func (a *Actions) runReassign(ctx context.Context, j job.Job) (any, error) {
 		if err := a.assign(ctx, j.Account, iccids, r); err != nil {
 			return nil, err
 		}
-		if !a.opts.Now().Before(until) {
+		if !a.opts.Now().Before(sliceEnd) {
 			return nil, job.Pause(0)
 		}
 	}

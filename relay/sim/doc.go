@@ -1,5 +1,5 @@
 // Package sim provides the SIMs of accounts, with their subscribers, pools, recipients of
-// notifications and monthly limits (document 2 of the specification).
+// notifications and monthly limits.
 //
 // An ICCID identifies a SIM. A SIM belongs to one account, at most one pool and at most one
 // subscriber. Only jobs change the state of a SIM (package provisioning):
@@ -15,6 +15,6 @@
 // about several SIMs changes all of them or none.
 //
 // The error for a record of another account is the same as for a missing record. The package
-// refuses to attach a SIM of another pool, and a warning above its limit. It never logs PINs and
-// PUKs.
+// refuses to attach a SIM that is in another pool, and a warning above the limit. It never logs PINs
+// and PUKs.
 package sim

@@ -28,7 +28,7 @@ const lastText = "\U0010ffff"
 func (l list) conditions(filters []Filter) *db.Where {
 	var w db.Where
 	w.And("account = ?", l.account)
-	w.AndSet("pool = ? AND pool <> ''", l.scope.Pool) // the index has the condition pool <> ''
+	w.AndSet("pool = ? AND pool <> ''", l.scope.Pool) // so that the partial index for pool <> '' is used
 	w.AndSet("subscriber = ? AND subscriber <> ''", l.scope.Subscriber)
 	for _, f := range filters {
 		column := l.columns[slices.Index(l.columns, f.Column)]
@@ -103,16 +103,16 @@ func (l list) total(ctx context.Context, database *db.DB, filters []Filter, cond
 
 // addToCount adds a number, which may be negative, to the counter of an account's records in a
 // table. It locks the counter until the end of the transaction.
-func addToCount(ctx context.Context, tx *db.Tx, acct relay.AccountID, table string, added int) error {
+func addToCount(ctx context.Context, tx *db.Tx, acct relay.AccountID, table string, delta int) error {
 	const statement = `
 		INSERT INTO sim_count (account, list, n)
 		VALUES ($1, $2, $3)
 		ON CONFLICT (account, list) DO UPDATE
 		SET n = sim_count.n + excluded.n`
-	if added == 0 {
+	if delta == 0 {
 		return nil
 	}
-	return tx.Run(ctx, table+" count", statement, acct, table, added)
+	return tx.Run(ctx, table+" count", statement, acct, table, delta)
 }
 
 // Columns returns the columns by which lists of SIMs are filtered and ordered. The first
@@ -152,8 +152,8 @@ func (f Filter) Holds(value string) bool {
 }
 
 // ParseFilter parses a filter of a request. The operator is =, !=, starts_with or like; empty
-// means =. With like, a value that ends in % is a prefix; other values are whole texts. For an
-// invalid operator or value, field is its name and problem is the reason.
+// means =. With like, a value that ends in % is a prefix, and other values must be equal. For an
+// invalid operator or value, field is operator or value, and problem is the reason.
 func ParseFilter(column, operator, value string) (f Filter, field, problem string) {
 	if len(value) > maxText || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
 		return f, "value", "must be a text of at most 255 characters."
@@ -166,11 +166,11 @@ func ParseFilter(column, operator, value string) (f Filter, field, problem strin
 	case "starts_with":
 		f.Match = StartsWith
 	case "like":
-		prefix, begins := strings.CutSuffix(value, "%")
+		prefix, isPrefix := strings.CutSuffix(value, "%")
 		if strings.ContainsAny(prefix, "%_") {
 			return f, "value", "must be a text, or its beginning followed by %."
 		}
-		if f.Value = prefix; begins {
+		if f.Value = prefix; isPrefix {
 			f.Match = StartsWith
 		}
 	default:
@@ -187,9 +187,9 @@ type Query struct {
 	Filters    []Filter
 }
 
-// Order returns the index of the column by which a list is ordered: the requested column, else
-// the column of the first filter by a prefix, because its index has the results in
-// sequence, else the first column.
+// Order returns the index of the column by which a list is ordered: the requested column, or else
+// the column of the first filter by a prefix, whose index has the results in order, or else the
+// first column.
 func (q Query) Order(columns []string) int {
 	key := q.OrderBy
 	for _, f := range q.Filters {

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// PoolChange has the fields of a new pool, or the changes to a pool; nil fields do not change.
+// PoolChange has the fields of a new pool, or the changes to a pool; a nil field is left unchanged.
 type PoolChange struct {
 	Name  *string
 	Limit LimitChange
@@ -21,13 +21,13 @@ type PoolChange struct {
 }
 
 // check trims the fields of the change and returns their problems. A new pool must have a name.
-func (c PoolChange) check(fresh bool) error {
+func (c PoolChange) check(isNew bool) error {
 	p := relay.Problems{}
 	if c.Name != nil {
 		*c.Name = strings.TrimSpace(*c.Name)
 		checkLine(p, "name", *c.Name)
 	}
-	if fresh && c.Name == nil || c.Name != nil && *c.Name == "" {
+	if isNew && c.Name == nil || c.Name != nil && *c.Name == "" {
 		p.AddNamed("name", "The %s field is required.")
 	}
 	c.Limit.check(p, 1)
@@ -170,17 +170,17 @@ const pools db.Documents[Pool] = "sim_pool"
 
 // Attach adds SIMs to a pool.
 func (s *SIMs) Attach(ctx context.Context, acct relay.AccountID, pool string, iccids []ICCID) error {
-	return s.join(ctx, acct, pool, "", iccids)
+	return s.changePool(ctx, acct, pool, "", iccids)
 }
 
 // Detach removes SIMs from a pool.
 func (s *SIMs) Detach(ctx context.Context, acct relay.AccountID, pool string, iccids []ICCID) error {
-	return s.join(ctx, acct, pool, strconv.FormatUint(rand.Uint64(), 36), iccids)
+	return s.changePool(ctx, acct, pool, strconv.FormatUint(rand.Uint64(), 36), iccids)
 }
 
-// join adds SIMs to a pool or, if detachment is set, removes them from the pool. The detachment
+// changePool adds SIMs to a pool or, if detachment is set, removes them from the pool. The detachment
 // identifies the call, so that a repeated transaction has the same result.
-func (s *SIMs) join(ctx context.Context, acct relay.AccountID, pool, detachment string, iccids []ICCID) error {
+func (s *SIMs) changePool(ctx context.Context, acct relay.AccountID, pool, detachment string, iccids []ICCID) error {
 	const lock = `
 		SELECT iccid, pool, detached
 		FROM sim
@@ -201,7 +201,7 @@ func (s *SIMs) join(ctx context.Context, acct relay.AccountID, pool, detachment 
 		byICCID := db.IndexBy(members, func(m member) ICCID { return m.iccid })
 
 		// 2. Find the SIMs to change. Refuse the request if one of them must not change.
-		var moving []ICCID
+		var changedICCIDs []ICCID
 		for _, iccid := range iccids {
 			m, found := byICCID[iccid]
 			repeated := !attach && m.detached == detachment
@@ -214,12 +214,12 @@ func (s *SIMs) join(ctx context.Context, acct relay.AccountID, pool, detachment 
 				return InvalidICCID(string(iccid))
 			}
 			if attach && m.pool == "" || !attach && !repeated {
-				moving = append(moving, iccid)
+				changedICCIDs = append(changedICCIDs, iccid)
 			}
 		}
 
-		// 3. Save their pool.
-		rows := db.AccountColumn(acct, "iccid", moving)
+		// 3. Save the pool of these SIMs.
+		rows := db.AccountColumn(acct, "iccid", changedICCIDs)
 		if attach {
 			return tx.Run(ctx, label, "UPDATE sim SET pool = $1"+updateMatched, pool, rows)
 		}

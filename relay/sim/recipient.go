@@ -26,12 +26,12 @@ func (s *Service) AddRecipient(ctx context.Context, acct relay.AccountID, iccid 
 // RemoveRecipient removes a recipient of a SIM.
 func (s *Service) RemoveRecipient(ctx context.Context, acct relay.AccountID, id string) error {
 	iccid, _, _ := strings.Cut(id, "-")
-	parsed, err := ParseICCID(iccid)
+	parsedICCID, err := ParseICCID(iccid)
 	if err != nil {
 		return RecipientNotFound()
 	}
 	removed := false
-	_, err = s.SIMs.Change(ctx, acct, parsed, func(sim *SIM) (err error) {
+	_, err = s.SIMs.Change(ctx, acct, parsedICCID, func(sim *SIM) (err error) {
 		sim.Recipients, err = removeRecipient(sim.Recipients, id, &removed)
 		return err
 	})
@@ -86,8 +86,8 @@ func (r *Recipient) check(p relay.Problems, path string, needsNumber bool) {
 // sameEmail compares e-mail addresses without regard to case, as mail systems do.
 func (r Recipient) sameEmail(other Recipient) bool { return strings.EqualFold(r.Email, other.Email) }
 
-// addRecipient adds a recipient whose e-mail address is new. If the id exists, an earlier attempt
-// of the transaction has added the recipient, and the list stays unchanged.
+// addRecipient adds a recipient, and refuses one with an e-mail address of the list. If the id exists,
+// an earlier attempt of the transaction has added the recipient, and the list stays unchanged.
 func addRecipient(list []Recipient, r Recipient) ([]Recipient, error) {
 	if slices.ContainsFunc(list, func(o Recipient) bool { return o.ID == r.ID }) {
 		return list, nil

@@ -17,7 +17,7 @@ type LimitEnforcer interface {
 	// EnforceSIMs suspends the SIMs that are in service although they or their pool have reached a
 	// blocking limit.
 	EnforceSIMs(ctx context.Context, acct relay.AccountID, iccids []ICCID) error
-	// EnforcePool is EnforceSIMs for all SIMs of a pool.
+	// EnforcePool does the same as EnforceSIMs for all SIMs of a pool.
 	EnforcePool(ctx context.Context, acct relay.AccountID, id string) error
 }
 
@@ -87,7 +87,7 @@ func (s *Service) change(ctx context.Context, acct relay.AccountID, iccid string
 	return sim, ReplaceNotFound(err, SIMNotFound())
 }
 
-// LimitChange has the changes to a limit; nil fields do not change.
+// LimitChange has the changes to a limit; a nil field is left unchanged.
 type LimitChange struct {
 	Monthly, Warning *int64 // bytes
 	Action           *LimitAction
@@ -143,18 +143,18 @@ func (s *Service) SetLimit(ctx context.Context, acct relay.AccountID, iccid stri
 	if err := p.Err(); err != nil {
 		return SIM{}, err
 	}
-	changed, err := s.change(ctx, acct, iccid, func(sim *SIM) (err error) {
+	newSIM, err := s.change(ctx, acct, iccid, func(sim *SIM) (err error) {
 		sim.Limit, err = c.apply(sim.Limit)
 		return err
 	})
 	if err != nil {
 		return SIM{}, err
 	}
-	return changed, s.Limits.EnforceSIMs(ctx, acct, []ICCID{changed.ICCID})
+	return newSIM, s.Limits.EnforceSIMs(ctx, acct, []ICCID{newSIM.ICCID})
 }
 
 // SetCallback saves the account's callback URL after a successful test request to the URL. It
-// returns an Invalid error of callback_url if the URL is invalid or cannot be reached.
+// returns an Invalid error for callback_url if the URL is invalid or cannot be reached.
 func (s *Service) SetCallback(ctx context.Context, acct relay.AccountID, url string) error {
 	if err := checkCallback(url, s.AllowHTTP); err != nil {
 		return err

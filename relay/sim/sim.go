@@ -71,8 +71,8 @@ func (sim *SIM) InService() bool { return sim.State == Active && sim.RequestedSt
 // LimitAction is the effect of a reached monthly limit.
 type LimitAction string
 
-// The actions. Notify notifies recipients and the callback; Block also requests
-// suspension.
+// The actions. Notify notifies the recipients and the callback URL; Block also requests the
+// suspension of the SIMs.
 const (
 	NoAction LimitAction = "none"
 	Notify   LimitAction = "notify"

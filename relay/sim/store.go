@@ -53,7 +53,7 @@ func changeOne(ctx context.Context, tx *db.Tx, acct relay.AccountID, iccid ICCID
 	if reflect.DeepEqual(oldSim, newSim) {
 		return newSim, nil
 	}
-	return newSim, update(ctx, tx, acct, []changed{{oldSim, newSim}})
+	return newSim, update(ctx, tx, acct, []simChange{{oldSim, newSim}})
 }
 
 // Delete deletes a SIM; relay.KindNotFound if there is none.
@@ -144,7 +144,7 @@ func (s *SIMs) Begin(ctx context.Context, j job.Job, iccid ICCID, change func(*S
 }
 
 // Settle saves a changed SIM and marks its job as settled with the result of change. If the job is
-// settled already, Settle changes nothing and returns the saved result.
+// already settled, Settle changes nothing and returns the saved result.
 func (s *SIMs) Settle(
 	ctx context.Context, j job.Job, iccid ICCID, change func(*SIM) (json.RawMessage, error),
 ) (json.RawMessage, error) {
@@ -165,14 +165,15 @@ func (s *SIMs) Settle(
 	})
 }
 
+// declareBatch is the largest number of SIMs that one transaction declares.
 const declareBatch = 2000
 
 // declareRounds is the largest number of attempts to declare SIMs that other gateways create
 // at the same time.
 const declareRounds = 10
 
-// Declare saves the SIMs of an inventory, see ApplyDeclaration. Among SIMs with the same ICCID, Declare saves
-// the last one.
+// Declare saves the SIMs of an inventory, see ApplyDeclaration. Among SIMs with the same ICCID,
+// Declare saves the last one.
 func (s *SIMs) Declare(ctx context.Context, acct relay.AccountID, sims []SIM, reset bool) error {
 	for chunk := range slices.Chunk(sims, declareBatch) {
 		declared := db.IndexBy(chunk, func(s SIM) ICCID { return s.ICCID })
@@ -187,27 +188,27 @@ func (s *SIMs) Declare(ctx context.Context, acct relay.AccountID, sims []SIM, re
 				if err != nil {
 					return err
 				}
-				var known, fresh []changed
+				var updates, inserts []simChange
 				for _, iccid := range remaining {
 					oldSim, found := stored[iccid]
-					c := changed{oldSim, ApplyDeclaration(oldSim, declared[iccid], reset)}
+					c := simChange{oldSim, ApplyDeclaration(oldSim, declared[iccid], reset)}
 					switch {
 					case !found:
-						fresh = append(fresh, c)
+						inserts = append(inserts, c)
 					case !reflect.DeepEqual(c.oldSim, c.newSim):
-						known = append(known, c)
+						updates = append(updates, c)
 					}
 				}
-				// 2. Save them. SIMs that another gateway has created meanwhile remain for the next round.
-				if err := update(ctx, tx, acct, known); err != nil {
+				// 2. Save them. SIMs that another gateway has just created remain for the next round.
+				if err := update(ctx, tx, acct, updates); err != nil {
 					return err
 				}
-				inserted, err := insert(ctx, tx, acct, fresh)
+				inserted, err := insert(ctx, tx, acct, inserts)
 				if err != nil {
 					return err
 				}
 				added, remaining = added+len(inserted), remaining[:0]
-				for _, c := range fresh {
+				for _, c := range inserts {
 					if !inserted[c.newSim.ICCID] {
 						remaining = append(remaining, c.newSim.ICCID)
 					}
@@ -238,15 +239,15 @@ func fields(acct *relay.AccountID, s *SIM) []any {
 // simFields returns pointers for columns, and sets the defaults of the SIM.
 func simFields(s *SIM) []any { return readOwned(new(relay.AccountID), s) }
 
-// readOwned does the same as read, and has a pointer to the account.
+// readOwned does the same as read, but with a pointer to the account.
 func readOwned(acct *relay.AccountID, s *SIM) []any {
 	return append(fields(acct, s), func() {
 		s.RequestedState, s.Limit.Action = cmp.Or(s.RequestedState, s.State), cmp.Or(s.Limit.Action, NoAction)
 	})
 }
 
-func batchOf(acct relay.AccountID, changes []changed) *db.Batch {
-	return db.BatchOf(columns+", undecryptable", changes, func(c *changed) []any {
+func batchOf(acct relay.AccountID, changes []simChange) *db.Batch {
+	return db.BatchOf(columns+", undecryptable", changes, func(c *simChange) []any {
 		values := fields(&acct, &c.newSim)
 		if len(c.newSim.Recipients) == 0 {
 			values[len(values)-1] = ""
@@ -255,8 +256,8 @@ func batchOf(acct relay.AccountID, changes []changed) *db.Batch {
 	})
 }
 
-// changed is a SIM before and after a change; oldSim is the zero SIM for a new SIM.
-type changed struct{ oldSim, newSim SIM }
+// simChange is a SIM before and after a change; oldSim is the zero SIM for a new SIM.
+type simChange struct{ oldSim, newSim SIM }
 
 // forUpdate at the end of a query locks the SIMs that it reads.
 const forUpdate = " {for update}"
@@ -277,7 +278,7 @@ SELECT `+columns+` FROM sim
 WHERE account = $1 AND iccid = $2`+lock, simFields, acct, iccid)
 }
 
-func insert(ctx context.Context, tx *db.Tx, acct relay.AccountID, changes []changed) (map[ICCID]bool, error) {
+func insert(ctx context.Context, tx *db.Tx, acct relay.AccountID, changes []simChange) (map[ICCID]bool, error) {
 	return db.Map[ICCID, bool](ctx, tx, "SIMs", `
 INSERT INTO sim (`+columns+`, detached)
 SELECT `+columns+`, '' FROM batch WHERE true
@@ -291,7 +292,7 @@ FROM batch WHERE sim.account = batch.account AND sim.iccid = batch.iccid`
 
 // update saves locked SIMs without changing their pools. A code that cannot be decrypted is kept
 // unless a new one is declared.
-func update(ctx context.Context, tx *db.Tx, acct relay.AccountID, changes []changed) error {
+func update(ctx context.Context, tx *db.Tx, acct relay.AccountID, changes []simChange) error {
 	const statement = `
 UPDATE sim SET imsi = batch.imsi, msisdn = batch.msisdn, subscriber = batch.subscriber,
   state = batch.state, requested = batch.requested, job = batch.job,

@@ -183,7 +183,7 @@ func poolsAttachAllOrNone(t *testing.T, open func(t *testing.T) *db.DB) {
 		}
 	}
 	relaytest.NoError(t, s.Attach(ctx, 1, "p1", []ICCID{firstSIM}))
-	detach := func() error { return s.join(ctx, 1, "p1", "a call", []ICCID{firstSIM}) }
+	detach := func() error { return s.changePool(ctx, 1, "p1", "a call", []ICCID{firstSIM}) }
 	for range 2 { // the caller repeats a call after a lost response
 		if err := detach(); err != nil {
 			t.Errorf("repeated detachment: %v", err)
@@ -237,7 +237,7 @@ func searchFindsSIMs(t *testing.T, open func(t *testing.T) *db.DB) {
 		search Search
 		want   string
 	}{
-		"all":                       {Search{}, "1/1 1/2 2/1 2/3"},
+		"an empty search":           {Search{}, "1/1 1/2 2/1 2/3"},
 		"an account":                {Search{Account: 2}, "2/1 2/3"},
 		"a part of the ICCID":       {Search{Text: "0000001"}, "1/1 2/1"},
 		"a part of the MSISDN":      {Search{Text: "447700900003"}, "2/3"},

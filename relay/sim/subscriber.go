@@ -101,8 +101,8 @@ func (s *Subscribers) Get(ctx context.Context, acct relay.AccountID, id string) 
 		db.Doc[Subscriber], acct, id)
 }
 
-// folded returns a name in lower case with control characters replaced by spaces.
-func folded(name string) string {
+// foldName returns a name in lower case with control characters replaced by spaces.
+func foldName(name string) string {
 	return strings.Map(func(r rune) rune { return max(r, ' ') }, strings.ToLower(name))
 }
 
@@ -120,7 +120,7 @@ func (s *Subscribers) Put(ctx context.Context, acct relay.AccountID, subscriber 
 		WHERE account = $1
 		  AND id = $2`
 	label := "subscriber " + subscriber.ID
-	values := []any{acct, subscriber.ID, folded(subscriber.Forename), folded(subscriber.Surname), db.JSON(subscriber)}
+	values := []any{acct, subscriber.ID, foldName(subscriber.Forename), foldName(subscriber.Surname), db.JSON(subscriber)}
 	return s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
 		inserted, err := tx.Exec(ctx, label, insert, values...)
 		if err != nil {
@@ -137,7 +137,7 @@ func (s *Subscribers) Put(ctx context.Context, acct relay.AccountID, subscriber 
 func (s *Subscribers) List(ctx context.Context, acct relay.AccountID, q Query) ([]Subscriber, int, error) {
 	q.Filters = slices.Clone(q.Filters)
 	for i := range q.Filters {
-		q.Filters[i].Value = folded(q.Filters[i].Value)
+		q.Filters[i].Value = foldName(q.Filters[i].Value)
 	}
 	l := list{table: subscriberTable, account: acct, columns: SubscriberColumns()}
 	return readPage(ctx, s.db, l, q, "doc", db.Doc[Subscriber])
