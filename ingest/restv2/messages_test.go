@@ -86,7 +86,7 @@ func TestPreview(t *testing.T) {
 	a.expect("acme", "POST", "/v2/sms/preview", `{"destinations":["447700900123","447700900124"],"message":"`+strings.Repeat("é", 161)+`"}`, 200,
 		`{"data":{"message_parts":2,"credit_cost":4,"available_credit":2,"message_meta":{"forced_route":null,"originator":"","dlr_type":"NONE","dlr_data":"","ip":"0.0.0.0","flash":false,"replace_sms":false,"account_id":1,"delete_body":false,"send_time":null}}}`)
 	a.expect("acme", "POST", "/v2/sms/preview", `{"destinations":["447700900123"],"message":"`+strings.Repeat("日", 200)+`","max_parts":2,"originator":"Shop","send_time":"2026-11-21T09:00:00+01:00","dlr_url":"https://example.com/%msgid","flash":true,"replace":true}`, 422,
-		`{"message":"The replace is for messages of one part, because each part would replace the one before; this message has 2.","errors":"replace"}`)
+		`{"message":"The replace is only for messages of one part, because each part would replace the one before; this message has 2.","errors":"replace"}`)
 	a.expect("acme", "POST", "/v2/sms/preview", `{"destinations":["447700900123"],"message":"`+strings.Repeat("日", 200)+`","max_parts":1,"originator":"Shop","send_time":"2026-11-21T09:00:00+01:00","dlr_url":"https://example.com/%msgid","flash":true,"replace":true}`, 200,
 		`{"data":{"message_parts":1,"credit_cost":1,"available_credit":2,"message_meta":{"forced_route":null,"originator":"Shop","dlr_type":"HTTPGET","dlr_data":"https://example.com/%msgid","ip":"0.0.0.0","flash":true,"replace_sms":true,"account_id":1,"delete_body":false,"send_time":"2026-11-21 08:00:00"}}}`)
 	a.expectBalance(2)

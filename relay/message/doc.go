@@ -1,7 +1,6 @@
 // Package message stores the messages that accounts send: it validates an order, splits it
 // into parts, charges for them and tracks each part until a carrier has accepted it and the
-// network has reported its delivery (specification 1, SOAP operations and endpoints 1 to 6,
-// events 1 and 2).
+// network has reported its delivery.
 //
 // Service has the operations of accounts (Send, Preview, Pending, Delete), Store those of
 // the submitter (LeaseDue, MarkSending, Settle) and of operators (List, Resend), ReceiptHandler

@@ -20,8 +20,8 @@ const (
 	// maxSharing is the largest number of accounts that share a call of LeaseDue if they have
 	// enough messages due.
 	maxSharing = 50
-	// countedShares bounds the count of an account's due messages, in equal shares of the
-	// limit.
+	// countedShares bounds the count of an account's due messages, as a multiple of an equal
+	// share of the limit.
 	countedShares = 2
 )
 
@@ -29,7 +29,7 @@ const (
 type dueCount struct {
 	account relay.AccountID
 	n       int
-	minimum bool // n is the limit, because the count stopped early
+	stopped bool // the count stopped early; n is the limit of LeaseDue
 }
 
 // LeaseDue leases due messages of all accounts, the oldest of each account first. The
@@ -40,7 +40,7 @@ type dueCount struct {
 // Messages that cannot be decrypted are not returned. Their due parts become Unknown, so that an
 // operator can resend them once they can be decrypted, and LeaseDue returns an error together with
 // the other messages.
-func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, limit int) ([]Message, error) {
+func (s *Store) LeaseDue(ctx context.Context, now, leaseUntil time.Time, limit int) ([]Message, error) {
 	// lockAll reads all due messages of the accounts whose messages fit into the limit,
 	// lockShare those of one account with more, in the order of the index.
 	const lockAll = `
@@ -78,7 +78,7 @@ func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, limit int) (
 		if err != nil {
 			return nil, err
 		}
-		return leased, tx.Run(ctx, leaseLabel, updateDue, until, rowKeys(leased))
+		return leased, tx.Run(ctx, leaseLabel, updateDue, leaseUntil, rowKeys(leased))
 	})
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (s *Store) countDue(ctx context.Context, now time.Time, limit int) ([]dueCo
 	maxCount := min(limit, countedShares*equalShare(limit, min(len(accounts), maxSharing)))
 	fields := func(c *dueCount) []any {
 		return []any{&c.account, &c.n, func() {
-			if c.minimum = c.n == maxCount; c.minimum {
+			if c.stopped = c.n == maxCount; c.stopped {
 				c.n = limit
 			}
 		}}
@@ -160,17 +160,17 @@ func equalShare(limit, n int) int { return (limit + n - 1) / n }
 // have enough due messages, share chooses accounts at random.
 func share(counts []dueCount, limit int) (complete, partial []dueCount) {
 	rand.Shuffle(len(counts), func(i, j int) { counts[i], counts[j] = counts[j], counts[i] })
-	sharing, sum := 0, 0
-	for sharing < len(counts) && (sharing < maxSharing || sum < limit) {
-		sum += counts[sharing].n
-		sharing++
+	accounts, sum := 0, 0
+	for accounts < len(counts) && (accounts < maxSharing || sum < limit) {
+		sum += counts[accounts].n
+		accounts++
 	}
-	counts = counts[:sharing]
+	counts = counts[:accounts]
 	// Accounts with few due messages come first, because the others share the remaining limit.
 	slices.SortFunc(counts, func(a, b dueCount) int { return a.n - b.n })
 	for i, c := range counts {
 		n := equalShare(limit, len(counts)-i)
-		if c.minimum || c.n > n {
+		if c.stopped || c.n > n {
 			partial = append(partial, dueCount{account: c.account, n: n})
 		} else {
 			n = c.n
@@ -186,8 +186,8 @@ func share(counts []dueCount, limit int) (complete, partial []dueCount) {
 // Renew extends leases and returns the messages whose lease the caller still has. Neither
 // Renew nor Release changes a message without waiting parts, or one that another process has
 // leased since.
-func (s *Store) Renew(ctx context.Context, leases []Lease, until time.Time) ([]Ref, error) {
-	return s.moveDue(ctx, "messages: renew", leases, until)
+func (s *Store) Renew(ctx context.Context, leases []Lease, leaseUntil time.Time) ([]Ref, error) {
+	return s.moveDue(ctx, "messages: renew", leases, leaseUntil)
 }
 
 // Release ends leases and makes the messages due at the given time.
@@ -196,9 +196,9 @@ func (s *Store) Release(ctx context.Context, leases []Lease, due time.Time) erro
 	return err
 }
 
-// moveLeases sets the due time of messages whose lease the caller still has: a lease of another
-// process ends later. Because of due + 0, SQLite finds the messages by their keys; otherwise it
-// would read all queued messages of the account in the index of due for each of them.
+// moveLeases sets the due time of messages whose lease the caller still has: a lease that another
+// process has taken since ends later. Because of due + 0, SQLite finds the messages by their keys;
+// otherwise it would read all queued messages of the account in the index of due for each of them.
 const moveLeases = `
 	WITH leased AS MATERIALIZED (
 	  SELECT s.account, s.id

@@ -25,10 +25,10 @@ func TestAccountsShareALease(t *testing.T) {
 	}{
 		{"nothing is due", nil, 0, 0, 0, 0},
 		{"one account with fewer messages than the limit", many(1, dueCount{n: 3}), 1, 0, 3, 0},
-		{"one account with the limit or more", many(1, dueCount{n: 100, minimum: true}), 0, 1, 0, 100},
-		{"a small account leaves the other accounts more", append(many(2, dueCount{n: 100, minimum: true}), dueCount{account: 3, n: 2}), 1, 2, 2, 98},
+		{"one account with the limit or more", many(1, dueCount{n: 100, stopped: true}), 0, 1, 0, 100},
+		{"a small account leaves the other accounts more", append(many(2, dueCount{n: 100, stopped: true}), dueCount{account: 3, n: 2}), 1, 2, 2, 98},
 		{"more accounts than the limit", many(200, dueCount{n: 1}), 100, 0, 100, 0},
-		{"many accounts with many messages due", many(1000, dueCount{n: 100, minimum: true}), 0, 50, 0, 100},
+		{"many accounts with many messages due", many(1000, dueCount{n: 100, stopped: true}), 0, 50, 0, 100},
 		{"many accounts with few messages due", many(1000, dueCount{n: 2}), 50, 0, 100, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

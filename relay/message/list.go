@@ -30,11 +30,11 @@ func (f *Filter) Selects(m *Message) bool {
 	return f.State == "" || slices.ContainsFunc(m.Parts, func(p Part) bool { return p.State == f.State })
 }
 
-// List returns messages of an account, newest first, and the cursor of the next page, 0 at
-// the end.
+// List returns messages of an account, newest first, and the cursor of the next page, 0 on
+// the last page.
 func (s *Store) List(ctx context.Context, f Filter) ([]Message, ID, error) {
 	const label = "messages: list"
-	const selectNamed = `
+	const selectByID = `
 		SELECT ` + messageColumns + `
 		FROM batch
 		CROSS JOIN message m
@@ -46,7 +46,7 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Message, ID, error) {
 		ORDER BY batch.n`
 	if len(f.IDs) > 0 {
 		keys := db.BatchOf("account, id", f.IDs, func(id *ID) []any { return []any{f.Account, id} })
-		messages, err := db.List(ctx, s.db, label, selectNamed, messageFields, keys)
+		messages, err := db.List(ctx, s.db, label, selectByID, messageFields, keys)
 		return slices.DeleteFunc(messages, func(m Message) bool { return !f.Selects(&m) }), 0, err
 	}
 	args := []any{f.Account, cmp.Or(int64(f.Before), math.MaxInt64), f.Limit}
@@ -100,9 +100,9 @@ const (
 		  ) AS sent`
 )
 
-// pageStatement returns the statement that reads a page. It first finds the ids with one of
-// the statements, by the indexes of a number and of a state if the filter has them.
-func (f *Filter) pageStatement(selectAll, selectInState, selectByNumber string) string {
+// pageStatement returns the statement that reads a page. It finds the ids with one of the three
+// queries, which use the indexes of numbers and of states.
+func (f *Filter) pageStatement(allIDs, idsInState, idsByNumber string) string {
 	const selectPage = `
 		WITH page AS MATERIALIZED (%s
 		  ORDER BY id DESC
@@ -123,14 +123,14 @@ func (f *Filter) pageStatement(selectAll, selectInState, selectByNumber string) 
 		      AND s.account = m.account
 		      AND s.id = m.id
 		      AND `
-	ids := selectAll
+	ids := allIDs
 	switch {
 	case f.Number != "" && f.State != "":
-		ids = fmt.Sprintf(selectByNumber, joinState, andInState+stateCondition(f.State))
+		ids = fmt.Sprintf(idsByNumber, joinState, andInState+stateCondition(f.State))
 	case f.Number != "":
-		ids = fmt.Sprintf(selectByNumber, "", "")
+		ids = fmt.Sprintf(idsByNumber, "", "")
 	case f.State != "":
-		ids = selectInState + stateCondition(f.State)
+		ids = idsInState + stateCondition(f.State)
 	}
 	return fmt.Sprintf(selectPage, ids)
 }
@@ -199,11 +199,11 @@ func (s *Store) Pending(ctx context.Context, acct relay.AccountID, offset, limit
 	if err != nil || offset >= total || limit <= 0 {
 		return nil, total, err
 	}
-	type numbered struct {
+	type pageMessage struct {
 		m         Message
 		preceding int
 	}
-	fields := func(n *numbered) []any { return append([]any{&n.preceding}, messageFields(&n.m)...) }
+	fields := func(p *pageMessage) []any { return append([]any{&p.preceding}, messageFields(&p.m)...) }
 	page, err := db.List(ctx, s.db, label, selectPage, fields, acct, offset, limit, offset+limit)
 	var parts []MessageView
 	for i := range page {

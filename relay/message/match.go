@@ -19,7 +19,7 @@ const (
 	// earlyTime is the time for which a receipt that arrived before its id was bound is
 	// stored.
 	earlyTime = 24 * time.Hour
-	// maxEarlyBytes bounds the receipts that are stored for one id.
+	// maxEarlyBytes bounds the size of the receipts that are stored for one id.
 	maxEarlyBytes = 16 << 10
 	// maxClockSkew is the largest difference between the clocks of gateways.
 	maxClockSkew = time.Minute
@@ -45,12 +45,12 @@ type boundPart struct {
 type boundID struct {
 	key idKey
 	boundPart
-	early   string // receipts that arrived before the id was bound, as JSON, each with a comma after it
-	earlier string // "account message part number,", the latest first; the last may be cut off
+	earlyReceipts string // receipts that arrived before the id was bound, as JSON, each with a comma after it
+	earlierParts  string // "account message part number,", the latest first; the last may be cut off
 }
 
 func (b *boundID) fields() []any {
-	return []any{&b.key.carrier, &b.key.id, &b.part.Account, &b.part.ID, &b.part.Part, &b.number, &b.early, &b.earlier}
+	return []any{&b.key.carrier, &b.key.id, &b.part.Account, &b.part.ID, &b.part.Part, &b.number, &b.earlyReceipts, &b.earlierParts}
 }
 
 // parts returns the parts to which the id was bound, the latest first.
@@ -59,7 +59,7 @@ func (b *boundID) parts() []boundPart {
 		return nil
 	}
 	parts := []boundPart{b.boundPart}
-	for entry := range strings.SplitAfterSeq(b.earlier, ",") {
+	for entry := range strings.SplitAfterSeq(b.earlierParts, ",") {
 		var p boundPart
 		n, _ := fmt.Sscanf(entry, "%d %d %d %s", &p.part.Account, &p.part.ID, &p.part.Part, &p.number)
 		if n == 4 && strings.HasSuffix(entry, ",") {
@@ -83,10 +83,10 @@ func (b *boundID) agrees(p *boundPart, r *Receipt) bool {
 	return r.Destination == "" && (len(r.IDs) == 0 || b.key == idKeyOf(r.Carrier, r.IDs[0]))
 }
 
-// suffix returns the end of a number or a name, which all notations share.
+// suffix returns the end of a number or a name, which is the same in all notations.
 func suffix(address string) string {
-	const subscriber = 7
-	return strings.ToLower(address[max(0, len(address)-subscriber):])
+	const subscriberDigits = 7
+	return strings.ToLower(address[max(0, len(address)-subscriberDigits):])
 }
 
 // match sets the Part of a receipt that is not Matched to the latest part that agrees.
@@ -170,7 +170,7 @@ func bind(ctx context.Context, tx *db.Tx, ids []boundID) (early []Receipt, err e
 	now := tx.Now()
 	stored, err := indexBoundIDs(db.List(ctx, tx, "messages: bind", statement, (*boundID).fields, now.Add(boundTime), now, batch))
 	for i := 0; i < len(ids) && err == nil; i++ {
-		if b := stored[ids[i].key]; b != nil && b.early != "" {
+		if b := stored[ids[i].key]; b != nil && b.earlyReceipts != "" {
 			early, err = b.appendEarly(early)
 		}
 	}
@@ -182,7 +182,7 @@ func bind(ctx context.Context, tx *db.Tx, ids []boundID) (early []Receipt, err e
 // only in another base is not Matched yet.
 func (b *boundID) appendEarly(early []Receipt) ([]Receipt, error) {
 	var receipts []Receipt
-	if err := json.Unmarshal([]byte("["+strings.TrimSuffix(b.early, ",")+"]"), &receipts); err != nil {
+	if err := json.Unmarshal([]byte("["+strings.TrimSuffix(b.earlyReceipts, ",")+"]"), &receipts); err != nil {
 		return nil, relay.Errorf(relay.KindUnexpected, "messages: early receipt of %s: %w", b.key.id, err)
 	}
 	parts := b.parts()

@@ -43,7 +43,7 @@ type Message struct {
 	ID      ID              `json:"id"` // of the first part, reported as %msgid
 	Account relay.AccountID `json:"account"`
 	// Originator is 1 to 15 digits, 1 to 11 characters of the GSM alphabet, or
-	// empty: the carrier's own.
+	// empty for the carrier's own.
 	Originator  string `json:"originator,omitempty"`
 	Destination string `json:"destination"` // E.164 digits
 	Coding      Coding `json:"coding"`
@@ -56,7 +56,7 @@ type Message struct {
 	// Origin is the interface that received the order, IP the client's address.
 	Origin string `json:"origin,omitempty"`
 	IP     string `json:"ip,omitempty"`
-	// Trace is the span of the order; empty for none.
+	// Trace is the span of the order; empty if there is none.
 	Trace tracing.Parent `json:"trace,omitempty"`
 
 	ReceivedAt time.Time `json:"received_at"`
@@ -76,7 +76,7 @@ type Message struct {
 
 // Part is one short message, submitted to a carrier in one request.
 type Part struct {
-	// UDH is the user data header with its length octet; empty for none. If the message has
+	// UDH is the user data header with its length octet; empty if there is none. If the message has
 	// several parts, the header has the concatenation element.
 	UDH []byte `json:"udh,omitempty"`
 	// Data is the content after the header: for GSM one septet per octet, otherwise the octets.
@@ -94,7 +94,7 @@ type Part struct {
 	CarrierID string `json:"-"`
 	// Reason explains a rejection, a retry or an unknown outcome.
 	Reason string `json:"-"`
-	// Report is the carrier's receipt as a line of key:value pairs, the placeholder %dlr.
+	// Report is the carrier's receipt as a line of key:value pairs, the value of %dlr.
 	Report string `json:"-"`
 	// ChangedAt is the time of the last change of State: for a change by a receipt, the time
 	// at which the receipt arrived.

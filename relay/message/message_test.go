@@ -95,7 +95,7 @@ func TestReportURLIsExpanded(t *testing.T) {
 		})
 	}
 	if m.Report.URL = "ftp://h/"; relay.KindOf(func() error { _, err := m.Expand(report); return err }()) != relay.KindInvalid {
-		t.Error("an ftp URL was expanded")
+		t.Error("an ftp URL was expanded, want kind invalid")
 	}
 	if (Report{}).Type() != "NONE" || m.Report.Type() != "HTTPGET" {
 		t.Errorf("types %q and %q, want NONE and HTTPGET", (Report{}).Type(), m.Report.Type())
@@ -109,7 +109,7 @@ func FuzzParseID(f *testing.F) {
 	f.Add("-0")
 	f.Fuzz(func(t *testing.T, text string) {
 		if id, ok := ParseID(text); ok && (id.String() != text || id < 1 || id >= 1<<53) {
-			t.Fatalf("%q was parsed as %d", text, id)
+			t.Fatalf("ParseID(%q) = %d, want an id that formats as the text", text, id)
 		}
 	})
 }
@@ -117,7 +117,7 @@ func FuzzParseID(f *testing.F) {
 func TestInvalidPartRefsAreRefused(t *testing.T) {
 	for _, text := range []string{"", "1", "1-2", "1-2-3-4", "1-2-x", "x-2-3", "1-0-0", "1-2-255", "1-2--1", "01-2-3", "1-2-03", "1-2-+3"} {
 		if p, ok := ParsePartRef(text); ok {
-			t.Errorf("%q was parsed as %s", text, p.String())
+			t.Errorf("%q was parsed as %s, want an error", text, p.String())
 		}
 	}
 }
@@ -127,7 +127,7 @@ func FuzzParsePartRef(f *testing.F) {
 	f.Add("1--2-3")
 	f.Fuzz(func(t *testing.T, text string) {
 		if p, ok := ParsePartRef(text); ok && p.String() != text {
-			t.Errorf("%q was parsed as %q", text, p.String())
+			t.Errorf("ParsePartRef(%q) formats as %q, want the text", text, p.String())
 		}
 	})
 }

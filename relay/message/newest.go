@@ -17,7 +17,7 @@ const (
 )
 
 // ListNewest returns messages of several accounts, newest first, and the cursor of the next
-// page, 0 at the end. The filter's Account and IDs are ignored.
+// page, 0 on the last page. The filter's Account and IDs are ignored.
 //
 // No index has the ids of all accounts in their order. ListNewest therefore reads ranges of
 // ids from the index of each account, each range wider than the last, until the page is full:

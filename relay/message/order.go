@@ -16,7 +16,7 @@ import (
 type Order struct {
 	Account      relay.AccountID
 	Destinations []string
-	Originator   string // empty: the carrier's own
+	Originator   string // empty means the carrier's own
 	Body         Body
 	// SendAt is the time of sending; a zero or past time means at once.
 	SendAt  time.Time
@@ -72,7 +72,7 @@ func (m *Message) View(part int) MessageView {
 
 // Body is the content of an order.
 type Body interface {
-	// Encode encodes the body and splits it into parts; those of a concatenated message
+	// Encode encodes the body and splits it into parts. The parts of a concatenated message
 	// share the reference. A text of the GSM alphabet for which fitsSevenBit returns false
 	// is encoded as UCS-2; a nil fitsSevenBit accepts all texts. Encode returns
 	// relay.KindInvalid with the parameter for a body that cannot be sent.
@@ -105,7 +105,7 @@ func Octets(o sms.Octets) Body {
 	})
 }
 
-// encoder implements Body by a function that splits a body into short messages.
+// encoder implements Body with a function that splits a body into short messages.
 type encoder func(reference byte, fitsSevenBit func(text string) bool) (sms.Message, error)
 
 func (split encoder) Encode(reference byte, fitsSevenBit func(string) bool) (Encoded, error) {
@@ -123,11 +123,11 @@ func (split encoder) Encode(reference byte, fitsSevenBit func(string) bool) (Enc
 // Unencodable converts an encoder's error into relay.KindInvalid for the
 // parameter that it names.
 func Unencodable(err error) error {
-	refused, ok := errors.AsType[*decoders.Error](err)
+	codecErr, ok := errors.AsType[*decoders.Error](err)
 	if !ok {
 		return err
 	}
-	return relay.Invalid(refused.Field, "The "+refused.Field+" cannot be sent: "+refused.Error()+".")
+	return relay.Invalid(codecErr.Field, "The "+codecErr.Field+" cannot be sent: "+codecErr.Error()+".")
 }
 
 // Limits of an order.
@@ -170,7 +170,7 @@ func (s *Service) check(o Order) (encoded Encoded, p relay.Problems) {
 		p.Add("dlr_url", fmt.Sprintf("The dlr_url is refused: %v.", err))
 	}
 	if len(o.Key) > maxKey || strings.ContainsFunc(o.Key, func(c rune) bool { return c < ' ' || c > '~' }) {
-		p.Add("Idempotency-Key", fmt.Sprintf("The Idempotency-Key must be 1 to %d printable characters of ASCII.", maxKey))
+		p.Add("Idempotency-Key", fmt.Sprintf("The Idempotency-Key must be 1 to %d printable ASCII characters.", maxKey))
 	}
 	if o.Body != nil {
 		var err error
@@ -183,7 +183,7 @@ func (s *Service) check(o Order) (encoded Encoded, p relay.Problems) {
 		}
 	}
 	if n := len(encoded.Parts); o.Replace && n > 1 {
-		p.Add("replace", fmt.Sprintf("The replace is for messages of one part, because each part would replace the one before; this message has %d.", n))
+		p.Add("replace", fmt.Sprintf("The replace is only for messages of one part, because each part would replace the one before; this message has %d.", n))
 	}
 	if n := len(encoded.Parts) * len(o.Destinations); n > maxOrderParts {
 		p.Add("destinations", fmt.Sprintf("The order has %d parts; at most %d may be sent at once.", n, maxOrderParts))

@@ -38,7 +38,7 @@ func (s *Store) matchOtherBases(ctx context.Context, receipts []Receipt) error {
 		parts = append(parts, b.parts()...)
 	}
 	list, err := db.List(ctx, s.db, matchLabel, selectBound, sentFields, refBatch(distinctRefs(parts, func(p *boundPart) Ref { return p.part.Ref })))
-	sent, err := db.Index(list, err, func(m *sentMessage) Ref { return m.Ref })
+	sentByRef, err := db.Index(list, err, func(m *sentMessage) Ref { return m.Ref })
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (s *Store) matchOtherBases(ctx context.Context, receipts []Receipt) error {
 		}
 		for _, id := range r.OtherBases {
 			parts := boundIDs[idKeyOf(r.Carrier, id)].parts()
-			n := slices.IndexFunc(parts, func(p boundPart) bool { return sent[p.part.Ref].awaits(p.part.Part, r) })
+			n := slices.IndexFunc(parts, func(p boundPart) bool { return sentByRef[p.part.Ref].awaits(p.part.Part, r) })
 			if n < 0 {
 				continue
 			}
@@ -87,13 +87,13 @@ func sentFields(m *sentMessage) []any {
 }
 
 // agrees reports whether the message has the addresses of a receipt, and the receipt arrived
-// after since, in milliseconds, or at most maxClockSkew before it. A missing address agrees
+// after startMillis, or at most maxClockSkew before. A missing address agrees
 // with any address.
-func (m *sentMessage) agrees(r *Receipt, since int64) bool {
+func (m *sentMessage) agrees(r *Receipt, startMillis int64) bool {
 	contains := func(addresses []string, address string) bool {
 		return address == "" || slices.ContainsFunc(addresses, func(a string) bool { return suffix(a) == suffix(address) })
 	}
-	return since <= db.Millis(r.At.Add(maxClockSkew)) &&
+	return startMillis <= db.Millis(r.At.Add(maxClockSkew)) &&
 		(len(r.Numbers) == 0 || contains(r.Numbers, m.number)) &&
 		(len(r.Addresses) < 2 || contains(r.Addresses, m.originator))
 }
@@ -104,8 +104,8 @@ func (m *sentMessage) awaits(part int, r *Receipt) bool {
 	if m == nil || part >= len(m.parts) || !m.agrees(r, m.scheduled) {
 		return false
 	}
-	p, arrived := &m.parts[part], db.Millis(r.At)
+	p, arrivedAt := &m.parts[part], db.Millis(r.At)
 	return !p.State.Ended() ||
-		p.State == r.State && (p.Changed == arrived || r.Line != "" && p.Report == r.Line) ||
-		r.State == Buffered && p.Buffered == arrived
+		p.State == r.State && (p.Changed == arrivedAt || r.Line != "" && p.Report == r.Line) ||
+		r.State == Buffered && p.Buffered == arrivedAt
 }

@@ -230,7 +230,7 @@ func (h *ReceiptHandler) sweep(ctx context.Context) {
 		h.deps.Logger.Warn("cannot create delivery reports; trying again", "error", err)
 	}
 	if err := h.deps.Store.Forget(ctx, h.deps.Now()); err != nil && ctx.Err() == nil {
-		h.deps.Logger.Warn("expired messages were not deleted", "error", err)
+		h.deps.Logger.Warn("cannot delete expired messages", "error", err)
 	}
 }
 

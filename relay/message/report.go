@@ -16,7 +16,7 @@ import (
 // Report is the address for delivery reports. The zero value disables them
 // (SOAP's callbacktype NONE).
 type Report struct {
-	// URL is requested with GET and may have placeholders (specification 1, event 1).
+	// URL is requested with GET and may have placeholders.
 	URL string `json:"url,omitempty"`
 }
 
@@ -56,7 +56,7 @@ func (r Report) check(checkURL func(string) error) error {
 // DeliveryReport is one delivery report of a message.
 type DeliveryReport struct {
 	Code Code
-	// Line is the carrier's receipt as key:value pairs, the placeholder %dlr.
+	// Line is the carrier's receipt as key:value pairs, the value of %dlr.
 	Line string
 	At   time.Time
 }
@@ -107,9 +107,9 @@ func (m *Message) deliveries(now time.Time) ([]outbox.Delivery, error) {
 		add(CodeAccepted, p)
 	}
 	if code == CodeDelivered || code == CodeUndelivered {
-		buffered := slices.IndexFunc(m.Parts, func(b Part) bool { return !b.BufferedAt.IsZero() })
-		if buffered >= 0 && (code == CodeDelivered || !m.Parts[buffered].BufferedAt.After(p.ChangedAt)) {
-			add(CodeBuffered, &m.Parts[buffered])
+		bufferedPart := slices.IndexFunc(m.Parts, func(b Part) bool { return !b.BufferedAt.IsZero() })
+		if bufferedPart >= 0 && (code == CodeDelivered || !m.Parts[bufferedPart].BufferedAt.After(p.ChangedAt)) {
+			add(CodeBuffered, &m.Parts[bufferedPart])
 		}
 	}
 	add(code, p)
@@ -131,22 +131,22 @@ func (m *Message) deliveries(now time.Time) ([]outbox.Delivery, error) {
 
 // receiptLine returns the value of %dlr for a report without a carrier's receipt, in the format
 // of SMPP 3.4, appendix B, with our id and the first 20 characters of the text.
-func (m *Message) receiptLine(c Code, part string, done time.Time) string {
+func (m *Message) receiptLine(c Code, part string, doneAt time.Time) string {
 	const timeFormat = "0601021504"
 	status := map[Code]string{
 		CodeDelivered: "DELIVRD", CodeUndelivered: "UNDELIV", CodeBuffered: "ENROUTE", CodeAccepted: "ACCEPTD", CodeRejected: "REJECTD",
 	}
-	delivered, fault := "000", "000"
+	deliveredCount, errorCode := "000", "000"
 	switch c {
 	case CodeDelivered:
-		delivered = "001"
+		deliveredCount = "001"
 	case CodeUndelivered, CodeRejected:
-		fault = "001"
+		errorCode = "001"
 	}
 	text := []rune(part)
 	return strings.Join([]string{
-		"id:" + m.ID.String(), "sub:001", "dlvrd:" + delivered,
-		"submit date:" + m.ReceivedAt.UTC().Format(timeFormat), "done date:" + done.UTC().Format(timeFormat),
-		"stat:" + status[c], "err:" + fault, "text:" + string(text[:min(20, len(text))]),
+		"id:" + m.ID.String(), "sub:001", "dlvrd:" + deliveredCount,
+		"submit date:" + m.ReceivedAt.UTC().Format(timeFormat), "done date:" + doneAt.UTC().Format(timeFormat),
+		"stat:" + status[c], "err:" + errorCode, "text:" + string(text[:min(20, len(text))]),
 	}, " ")
 }

@@ -19,7 +19,7 @@ type row struct {
 	unreportedSince int64 // the column untold: the time of the first unreported change; 0 if there is none
 	expires         int64
 	version         int64
-	changed         bool // since the row was read
+	changed         bool // the row has changed since it was read
 }
 
 // partState is the variable state of a part. Its times are in milliseconds.
@@ -78,7 +78,7 @@ func rowKeys(rows []row) *db.Batch {
 
 func refFields(r *Ref) []any { return []any{&r.Account, &r.ID} }
 
-// distinctRefs returns the messages of items, each once.
+// distinctRefs returns the messages of items without duplicates.
 func distinctRefs[T any](items []T, ref func(*T) Ref) (refs []Ref) {
 	seen := make(map[Ref]bool, len(items))
 	for i := range items {
@@ -134,7 +134,7 @@ func stateBit(s State) int64 {
 	return 0
 }
 
-// transition changes the state of a part if the new state may follow the present one. It
+// transition changes the state of a part if the new state may follow the current one. It
 // reports whether the state was changed.
 func (r *row) transition(part int, state State, now time.Time) bool {
 	p := &r.parts[part]
@@ -153,24 +153,24 @@ func (r *row) transition(part int, state State, now time.Time) bool {
 // schedule sets the time at which the message is due next, or at which it expires if no part
 // waits. While a part is due or being sent, an existing lease is kept.
 func (r *row) schedule(now time.Time, retention time.Duration) {
-	leased, nextDue := false, int64(0)
+	keepsLease, nextDue := false, int64(0)
 	for i := range r.parts {
 		switch p := &r.parts[i]; p.State {
 		case Sending:
-			leased = true
+			keepsLease = true
 		case Pending:
 			due := p.Due
 			if due == 0 {
 				due = r.scheduled
 			}
-			leased = leased || due <= db.Millis(now)
+			keepsLease = keepsLease || due <= db.Millis(now)
 			if nextDue == 0 || due < nextDue {
 				nextDue = due
 			}
 		}
 	}
 	r.expires = 0
-	if leased && r.due > 0 {
+	if keepsLease && r.due > 0 {
 		return
 	}
 	if r.due = nextDue; nextDue == 0 {
@@ -184,7 +184,7 @@ func (r *row) fill(m *Message) {
 	if m.Undecryptable {
 		m.Parts, m.ScheduledFor = make([]Part, r.partCount), db.Moment(r.scheduled)
 	}
-	moment := func(ms int64, fallback time.Time) time.Time {
+	timeOr := func(ms int64, fallback time.Time) time.Time {
 		if ms > 0 {
 			return db.Moment(ms)
 		}
@@ -198,7 +198,7 @@ func (r *row) fill(m *Message) {
 		}
 		state := &r.parts[n]
 		p.State, p.Carrier, p.CarrierID, p.Reason, p.Report = state.State, state.Carrier, state.CarrierID, state.Reason, state.Report
-		p.ScheduledAt, p.ChangedAt = moment(state.Due, m.ScheduledFor), moment(state.Changed, m.ReceivedAt)
-		p.BufferedAt, p.ResentAt = moment(state.Buffered, time.Time{}), moment(state.Resent, time.Time{})
+		p.ScheduledAt, p.ChangedAt = timeOr(state.Due, m.ScheduledFor), timeOr(state.Changed, m.ReceivedAt)
+		p.BufferedAt, p.ResentAt = timeOr(state.Buffered, time.Time{}), timeOr(state.Resent, time.Time{})
 	}
 }

@@ -38,15 +38,15 @@ type Deps struct {
 	Store  *Store
 	Credit *credit.Store
 	// Submitter submits messages that are due at once; nil leaves them to LeaseDue and
-	// allows everything that is valid.
+	// allows every valid text and originator.
 	Submitter Submitter
 	// CheckURL returns an error if the gateway may not call a URL; nil allows all.
 	CheckURL func(string) error
 	Now      func() time.Time // nil means time.Now
 }
 
-// keyTime is the default of Order.KeyRetention.
-const keyTime = 24 * time.Hour
+// defaultKeyRetention is the default of Order.KeyRetention.
+const defaultKeyRetention = 24 * time.Hour
 
 // Service accepts orders and manages pending messages. It is safe for concurrent
 // use.
@@ -103,7 +103,7 @@ func (s *Service) Send(ctx context.Context, o Order) (OrderResult, error) {
 		records.Lease = records.Now.Add(s.deps.Submitter.Lease())
 	}
 	var err error
-	if records.Messages, err = s.messages(ctx, o, encoded, records.Now); err != nil {
+	if records.Messages, err = s.newMessages(ctx, o, encoded, records.Now); err != nil {
 		return OrderResult{}, err
 	}
 	sent := OrderResult{Messages: make([]MessageView, len(records.Messages)), Cost: records.Credits()}
@@ -142,8 +142,8 @@ func (s *Service) Send(ctx context.Context, o Order) (OrderResult, error) {
 	return sent, nil
 }
 
-// messages returns one message for each destination, with ids.
-func (s *Service) messages(ctx context.Context, o Order, encoded Encoded, now time.Time) ([]Message, error) {
+// newMessages returns one message for each destination, with ids.
+func (s *Service) newMessages(ctx context.Context, o Order, encoded Encoded, now time.Time) ([]Message, error) {
 	id, err := s.deps.Store.Reserve(ctx, len(encoded.Parts)*len(o.Destinations))
 	if err != nil {
 		return nil, err
@@ -209,7 +209,7 @@ func idempotencyKey(o Order, encoded Encoded, sent OrderResult) (IdempotencyKey,
 		sum := sha256.Sum256(b)
 		return hex.EncodeToString(sum[:])
 	}
-	return IdempotencyKey{Hash: hash([]byte(o.Key)), OrderHash: hash(order), Answer: answer, Retention: cmp.Or(o.KeyRetention, keyTime)}, nil
+	return IdempotencyKey{Hash: hash([]byte(o.Key)), OrderHash: hash(order), Answer: answer, Retention: cmp.Or(o.KeyRetention, defaultKeyRetention)}, nil
 }
 
 // Pending returns a page of the pending parts of an account, by id, and their total.

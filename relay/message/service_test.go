@@ -33,8 +33,8 @@ func newRecorder(t *testing.T) *recorder {
 	database := dbtest.Open(t, db.Options{})
 	rec := &recorder{store: NewStore(database), credit: credit.NewStore(database)}
 	relaytest.NoError(t, rec.credit.Open(t.Context(), 1, 1_000_000, now()))
-	save := rec.store.saving.Do
-	rec.store.saving.Do = func(ctx context.Context, acct relay.AccountID, batches []*OrderRecords) []db.Answer[[]byte] {
+	save := rec.store.commits.Do
+	rec.store.commits.Do = func(ctx context.Context, acct relay.AccountID, batches []*OrderRecords) []db.Answer[[]byte] {
 		answers := save(ctx, acct, batches)
 		for _, b := range batches {
 			rec.batches = append(rec.batches, *b)

@@ -79,20 +79,20 @@ func (s *Store) settle(ctx context.Context, label string, changes []change) ([]M
 			if r == nil {
 				continue
 			}
-			now, moved, reported := changesByRef[ref][0].now, false, false
+			now, hasChanged, needsReport := changesByRef[ref][0].now, false, false
 			for _, c := range changesByRef[ref] {
 				if !r.settle(c) {
 					continue
 				}
-				moved, reported = true, reported || c.State.Code() != 0
+				hasChanged, needsReport = true, needsReport || c.State.Code() != 0
 				if c.Refund {
 					refunds = append(refunds, refundOf(ref.Account, ref.ID+ID(c.Part), c.At))
 				}
 			}
-			if moved {
+			if hasChanged {
 				r.schedule(now, s.db.Retention())
 			}
-			if r.report && reported {
+			if r.report && needsReport {
 				r.unreportedSince = cmp.Or(r.unreportedSince, db.Millis(now))
 				toReport = append(toReport, *r)
 			}

@@ -47,7 +47,7 @@ func (s State) Waiting() bool { return s == Pending || s == Sending }
 // Code is a delivery report code, %code.
 type Code int
 
-// The codes (specification 1, states and transitions).
+// The codes of delivery reports.
 const (
 	CodeDelivered   Code = 1
 	CodeUndelivered Code = 2 // from the handset
@@ -98,27 +98,27 @@ func (s State) From() []State {
 	case Buffered:
 		return []State{Sending, Unknown, Accepted}
 	}
-	return []State{Pending, Sending, Unknown, Accepted, Buffered} // the ends
+	return []State{Pending, Sending, Unknown, Accepted, Buffered} // s is final
 }
 
 // Code returns the code that a message is reported with, and the part that decides it: the
 // first failed part, otherwise the part with the lowest rank. Removed parts do not count. The
 // code is 0 if there is nothing to report.
 func (m *Message) Code() (code Code, part int) {
-	minimum := -1 // the part with the lowest rank
+	lowestPart := -1 // the part with the lowest rank
 	for n := range m.Parts {
 		switch s := m.Parts[n].State; {
 		case s == Removed:
 		case s == Undelivered || s == Rejected:
 			return s.Code(), n
-		case minimum < 0 || rank(s) <= rank(m.Parts[minimum].State):
-			minimum = n
+		case lowestPart < 0 || rank(s) <= rank(m.Parts[lowestPart].State):
+			lowestPart = n
 		}
 	}
-	if minimum < 0 {
+	if lowestPart < 0 {
 		return 0, 0
 	}
-	return m.Parts[minimum].State.Code(), minimum
+	return m.Parts[lowestPart].State.Code(), lowestPart
 }
 
 // rank orders the states without a failure. Buffered is below Accepted although it follows

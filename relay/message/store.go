@@ -14,16 +14,16 @@ import (
 // Store stores messages. It is safe for concurrent use, and for use by several
 // gateways on one database.
 type Store struct {
-	db     *db.DB
-	ids    chan idBlock // has the block of reserved ids; empty while a call of Reserve uses it
-	saving *db.GroupCommit[relay.AccountID, *OrderRecords, []byte]
+	db      *db.DB
+	ids     chan idBlock // has the block of reserved ids; empty while a call of Reserve uses it
+	commits *db.GroupCommit[relay.AccountID, *OrderRecords, []byte]
 }
 
 // NewStore returns the store of messages.
 func NewStore(database *db.DB) *Store {
 	s := &Store{db: database, ids: make(chan idBlock, 1)}
 	s.ids <- idBlock{}
-	s.saving = &db.GroupCommit[relay.AccountID, *OrderRecords, []byte]{
+	s.commits = &db.GroupCommit[relay.AccountID, *OrderRecords, []byte]{
 		MaxSize: maxSavedTogether, Size: func(o *OrderRecords) int { return len(o.Messages) }, Do: s.saveGroup,
 	}
 	return s
@@ -162,7 +162,7 @@ func (s *Store) Save(ctx context.Context, o OrderRecords) (answer []byte, err er
 	if len(o.Messages) == 0 {
 		return nil, relay.Errorf(relay.KindInvalid, "messages: the order has no messages")
 	}
-	return s.saving.Commit(ctx, o.Account, &o) // runs saveGroup
+	return s.commits.Commit(ctx, o.Account, &o) // runs saveGroup
 }
 
 // saveGroup saves orders of one account: together, or one by one if that fails or two have

@@ -20,13 +20,13 @@ func TestSubmission(t *testing.T) {
 		{"a message that another process has leased since is not renewed", 10, claimedSince},
 		{"accounts share the limit of a lease", 1000, accountsShare},
 		{"a part is handed over once", 10, handedOverOnce},
-		{"a message named once or twice in a call has the same state", 100, usualIsLikeAny},
+		{"a message named once or twice in a call has the same state", 100, namedTwiceIsLikeOnce},
 		{"two carriers have parts of one message", 10, twoCarriers},
 		{"a repeated call of Begin returns the same parts", 10, beginIsRepeated},
 		{"failed parts are due again at their retry times", 10, failureIsTriedAgain},
 		{"repeated outcomes are refunded once", 10, outcomesAreRepeated},
 		{"the longest message is submitted and accepted", 255, longestMessage},
-		{"callers that give up leave the credit correct", 1000, callersGiveUp},
+		{"callers that give up leave the credit correct", 1000, callersThatGiveUp},
 	})
 }
 
@@ -137,9 +137,9 @@ func handedOverOnce(f fixture) {
 	f.wantCredit(8)
 }
 
-// usualIsLikeAny compares the row of a message that a call names once with the row of a
+// namedTwiceIsLikeOnce compares the row of a message that a call names once with the row of a
 // message that a call names twice.
-func usualIsLikeAny(f fixture) {
+func namedTwiceIsLikeOnce(f fixture) {
 	for _, url := range []string{"", "https://example.com/dlr"} {
 		for _, outcome := range []Outcome{
 			{State: Accepted, Carrier: "c1", CarrierID: "r", Reason: "fine", At: timeAt(2)},
@@ -273,7 +273,7 @@ func outcomesAreRepeated(f fixture) {
 		f.must(err)
 		f.equal("number of messages to report", len(reported), want)
 		if i == 0 && (reported[0].Version != 2 || reported[0].Parts[1].Reason != "no carrier" || reported[0].Parts[0].Text != "part 0") {
-			f.Fatalf("the first reported message is not as expected: %+v", reported[0])
+			f.Fatalf("the first reported message = %+v, want version 2, the reason no carrier and the text part 0", reported[0])
 		}
 		f.wantCredit(9)
 		balance, err := f.credit.Balance(f.Context(), 2)
@@ -287,7 +287,7 @@ func longestMessage(f fixture) {
 	m := f.message(255)
 	f.save(m)
 	if got := f.handOver(m, 1, false); len(got) != 255 || got[254] != 254 {
-		f.Fatalf("begun: %v", got)
+		f.Fatalf("begun parts = %v, want 0 to 254", got)
 	}
 	outcomes := make([]Outcome, 255)
 	for i := range outcomes {
@@ -303,7 +303,7 @@ func longestMessage(f fixture) {
 
 // A transaction may still run after its caller has given up. It must not write to memory of
 // the caller.
-func callersGiveUp(f fixture) {
+func callersThatGiveUp(f fixture) {
 	dbtest.RunConcurrently(50, func(i int) {
 		ctx, cancel := context.WithTimeout(f.Context(), time.Duration(i*40)*time.Microsecond)
 		defer cancel()
