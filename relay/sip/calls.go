@@ -53,9 +53,9 @@ func (c *Calls) Put(ctx context.Context, records []Record) error {
 	return c.db.Run(ctx, "calls", statement, batch)
 }
 
-// Read returns up to limit calls that start at or after from and before end. It continues after
+// Read returns up to limit calls that begin at or after start and before end. It continues after
 // cursor, in the order of start and key. The zero cursor is before the first call.
-func (c *Calls) Read(ctx context.Context, acct relay.AccountID, from, end time.Time, cursor Cursor, limit int) ([]cdr.Call, error) {
+func (c *Calls) Read(ctx context.Context, acct relay.AccountID, start, end time.Time, cursor Cursor, limit int) ([]cdr.Call, error) {
 	const query = `
 		SELECT ` + columns + `
 		FROM sip_call
@@ -64,14 +64,13 @@ func (c *Calls) Read(ctx context.Context, acct relay.AccountID, from, end time.T
 		  AND (started, key) > ($3, $4)
 		ORDER BY started, key
 		LIMIT $5`
-	start := from
 	if cursor.Key != "" {
 		start = cursor.Start
 	}
 	return db.List(ctx, c.db, "calls of account "+acct.String(), query, fields, acct, end.UnixMilli(), start.UnixMilli(), cursor.Key, limit)
 }
 
-// UKv3a is the only layout of archives, and the default.
+// UKv3a is the name of the only layout of archives.
 const UKv3a = "UKv3a"
 
 // Header returns the header line of a file.

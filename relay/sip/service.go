@@ -71,7 +71,7 @@ func (s *Service) Request(ctx context.Context, acct relay.AccountID, r Request) 
 }
 
 // ArchiveReady reports whether an archive can be downloaded. It returns relay.KindNotFound for a handle
-// that is unknown to the account, has expired, or has a failed job.
+// that the account does not have, that has expired, or whose job has failed.
 func (s *Service) ArchiveReady(ctx context.Context, acct relay.AccountID, handle string) (ready bool, err error) {
 	j, err := s.deps.Jobs.Get(ctx, acct, handle)
 	if err != nil {

@@ -108,7 +108,7 @@ func TestAnArchiveIsFoundWhileItsHandleIsValid(t *testing.T) {
 	}{
 		"the job is pending":          {nil, 3, false, false},
 		"the job is completed":        {func(_ *fakeDeps, j *job.Job) { j.State = job.Completed }, 3, true, false},
-		"another account":             {func(_ *fakeDeps, j *job.Job) { j.State = job.Completed }, 4, false, true},
+		"the job of another account":  {func(_ *fakeDeps, j *job.Job) { j.State = job.Completed }, 4, false, true},
 		"the job has failed":          {func(_ *fakeDeps, j *job.Job) { j.State = job.Failed }, 3, false, true},
 		"a job of another kind":       {func(_ *fakeDeps, j *job.Job) { j.Kind, j.State = "token", job.Completed }, 3, false, true},
 		"a second before two hours":   {func(f *fakeDeps, j *job.Job) { j.State, f.now = job.Completed, noon().Add(2*time.Hour-time.Second) }, 3, true, false},

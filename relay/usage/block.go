@@ -14,9 +14,9 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// BlockKind is the kind of the jobs that order the suspension of SIMs whose limit is reached. Only
-// the suspensions are in the account's list of jobs. A job of this kind may wait for a SIM that
-// another job has reserved; the counting of records must not wait.
+// BlockKind is the kind of the jobs that order the suspension of SIMs whose limit is reached. The
+// account's list of jobs shows the suspensions, but not these jobs. A job of this kind may wait for a
+// SIM that another job has reserved; the counting of records must not wait.
 const BlockKind job.Kind = "usage.block"
 
 const (
@@ -27,15 +27,15 @@ const (
 	scanRetention = 40 * 24 * time.Hour
 )
 
-// blocking is the input of a job: SIMs, or a pool.
-type blocking struct {
+// blockRequest is the input of a job: SIMs, or a pool.
+type blockRequest struct {
 	ICCIDs []sim.ICCID `json:"iccids,omitempty"`
 	Pool   string      `json:"pool,omitempty"`
 	Scan   string      `json:"walk,omitempty"`  // common to the jobs for all pages of the pool
 	After  sim.ICCID   `json:"after,omitempty"` // the last ICCID of the previous page
 }
 
-func (m *Meter) submit(ctx context.Context, acct relay.AccountID, id string, b blocking, keep time.Duration) error {
+func (m *Meter) submit(ctx context.Context, acct relay.AccountID, id string, b blockRequest, keep time.Duration) error {
 	input, err := json.Marshal(b)
 	if err != nil {
 		return fmt.Errorf("usage: block %s: encode: %w", id, err)
@@ -50,31 +50,31 @@ func (m *Meter) submit(ctx context.Context, acct relay.AccountID, id string, b b
 // blocking limit. Callers use it for SIMs that were activated or attached to a pool, or whose limit
 // has changed; Take does the same for the SIMs of records.
 func (m *Meter) EnforceSIMs(ctx context.Context, acct relay.AccountID, iccids []sim.ICCID) error {
-	found, err := m.overLimit(ctx, acct, iccids)
-	if err != nil || len(found) == 0 {
+	overruns, err := m.findOverruns(ctx, acct, iccids)
+	if err != nil || len(overruns) == 0 {
 		return err
 	}
-	b := blocking{}
-	for _, o := range found {
+	b := blockRequest{}
+	for _, o := range overruns {
 		b.ICCIDs = append(b.ICCIDs, o.iccid)
 	}
 	return m.submit(ctx, acct, relay.NewUUID(m.deps.Now()), b, scanRetention)
 }
 
-// EnforcePool is EnforceSIMs for all SIMs of a pool. Callers use it after a change of the pool's
-// limit.
+// EnforcePool does the same as EnforceSIMs for all SIMs of a pool. Callers use it after a change of
+// the pool's limit.
 func (m *Meter) EnforcePool(ctx context.Context, acct relay.AccountID, pool string) error {
-	over, err := m.poolOver(ctx, acct, pool)
-	if err != nil || !over {
+	isOver, err := m.poolIsOverLimit(ctx, acct, pool)
+	if err != nil || !isOver {
 		return err
 	}
-	return m.blockPool(ctx, acct, m.current(OfPool, pool))
+	return m.blockPool(ctx, acct, m.currentSubject(OfPool, pool))
 }
 
 // blockPool suspends each SIM in a pool and records the step. SIMs that are activated later are
 // suspended one by one, until usage is below the limit again.
 func (m *Meter) blockPool(ctx context.Context, acct relay.AccountID, s Subject) error {
-	b := blocking{Pool: s.ID, Scan: relay.NewUUID(m.deps.Now())}
+	b := blockRequest{Pool: s.ID, Scan: relay.NewUUID(m.deps.Now())}
 	if err := m.submit(ctx, acct, b.Scan, b, scanRetention); err != nil {
 		return err
 	}
@@ -84,13 +84,13 @@ func (m *Meter) blockPool(ctx context.Context, acct relay.AccountID, s Subject) 
 // blockSIMs suspends the SIMs of records. The job's id contains the reached limit, so that further
 // records do not create further jobs.
 func (m *Meter) blockSIMs(ctx context.Context, acct relay.AccountID, iccids []sim.ICCID) error {
-	found, err := m.overLimit(ctx, acct, iccids)
+	overruns, err := m.findOverruns(ctx, acct, iccids)
 	if err != nil {
 		return err
 	}
-	for _, o := range found {
+	for _, o := range overruns {
 		id := fmt.Sprintf("%s-%s-%s-%s-%d", o.iccid, o.subject.Scope, o.subject.ID, o.subject.Month, o.limit)
-		if err := m.submit(ctx, acct, id, blocking{ICCIDs: []sim.ICCID{o.iccid}}, time.Millisecond); err != nil {
+		if err := m.submit(ctx, acct, id, blockRequest{ICCIDs: []sim.ICCID{o.iccid}}, time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -101,18 +101,18 @@ func (m *Meter) blockSIMs(ctx context.Context, acct relay.AccountID, iccids []si
 // skips SIMs that are no longer over their limit, for example because the limit was raised. If
 // another job has reserved a SIM, the job is tried again.
 func (m *Meter) RunBlock(ctx context.Context, j job.Job) (any, error) {
-	var b blocking
+	var b blockRequest
 	if err := json.Unmarshal(j.Input, &b); err != nil {
 		return nil, job.Fail("The request cannot be read.")
 	}
 	iccids := b.ICCIDs
 	if b.Pool != "" {
-		over, err := m.poolOver(ctx, j.Account, b.Pool)
+		isOver, err := m.poolIsOverLimit(ctx, j.Account, b.Pool)
 		if err != nil {
 			return nil, err
 		}
 		iccids = nil
-		if over {
+		if isOver {
 			if iccids, err = m.deps.SIMs.Scan(ctx, j.Account, sim.Scope{Pool: b.Pool}, b.After, pageSize); err != nil {
 				return nil, err
 			}
@@ -124,27 +124,27 @@ func (m *Meter) RunBlock(ctx context.Context, j job.Job) (any, error) {
 			}
 		}
 	}
-	found, err := m.overLimit(ctx, j.Account, iccids)
+	overruns, err := m.findOverruns(ctx, j.Account, iccids)
 	if err != nil {
 		return nil, err
 	}
 	var errs []error
-	for _, o := range found {
+	for _, o := range overruns {
 		if err := m.deps.Suspender.Suspend(ctx, j.Account, o.iccid); err != nil {
 			errs = append(errs, fmt.Errorf("sim %s: suspend: %w", o.iccid, err))
 		}
 	}
-	return map[string]int{"sims": len(found)}, errors.Join(errs...)
+	return map[string]int{"sims": len(overruns)}, errors.Join(errs...)
 }
 
-// poolOver reports whether a pool has reached a blocking limit. If not, it removes the step
-// Blocked.
-func (m *Meter) poolOver(ctx context.Context, acct relay.AccountID, id string) (bool, error) {
-	pool, err := m.pool(ctx, acct, id)
+// poolIsOverLimit reports whether a pool has reached a blocking limit. If it has not, poolIsOverLimit
+// removes the step Blocked.
+func (m *Meter) poolIsOverLimit(ctx context.Context, acct relay.AccountID, id string) (bool, error) {
+	pool, err := m.loadPool(ctx, acct, id)
 	if err != nil {
 		return false, err
 	}
-	s, limitBytes := m.current(OfPool, id), int64(math.MaxInt64)
+	s, limitBytes := m.currentSubject(OfPool, id), int64(math.MaxInt64)
 	if pool.Limit.Blocks() {
 		limitBytes = pool.Limit.Monthly
 	}
@@ -155,8 +155,8 @@ func (m *Meter) poolOver(ctx context.Context, acct relay.AccountID, id string) (
 	return err == nil && totals[0].Bytes >= limitBytes, err
 }
 
-// pool loads a pool; a deleted pool has no limit.
-func (m *Meter) pool(ctx context.Context, acct relay.AccountID, id string) (sim.Pool, error) {
+// loadPool loads a pool; a deleted pool has no limit.
+func (m *Meter) loadPool(ctx context.Context, acct relay.AccountID, id string) (sim.Pool, error) {
 	pool, err := m.deps.Pools.Get(ctx, acct, id)
 	if relay.KindOf(err) == relay.KindNotFound {
 		return sim.Pool{}, nil
@@ -164,8 +164,8 @@ func (m *Meter) pool(ctx context.Context, acct relay.AccountID, id string) (sim.
 	return pool, err
 }
 
-// current returns the subject for the current month.
-func (m *Meter) current(scope Scope, id string) Subject {
+// currentSubject returns the subject for the current month.
+func (m *Meter) currentSubject(scope Scope, id string) Subject {
 	return Subject{scope, id, MonthOf(m.deps.Now())}
 }
 
@@ -176,16 +176,16 @@ type overrun struct {
 	limit   int64   // bytes
 }
 
-// overLimit returns the SIMs that are in service although they or their pool have reached a
+// findOverruns returns the SIMs that are in service although they or their pool have reached a
 // blocking limit.
-func (m *Meter) overLimit(ctx context.Context, acct relay.AccountID, iccids []sim.ICCID) ([]overrun, error) {
+func (m *Meter) findOverruns(ctx context.Context, acct relay.AccountID, iccids []sim.ICCID) ([]overrun, error) {
 	var overruns []overrun
 	for chunk := range slices.Chunk(iccids, lookupBatch) {
 		sims, err := m.deps.SIMs.GetMany(ctx, acct, chunk)
 		if err != nil {
 			return nil, err
 		}
-		reached, err := m.reached(ctx, acct, sims)
+		reachedLimits, err := m.reachedLimits(ctx, acct, sims)
 		if err != nil {
 			return nil, err
 		}
@@ -194,8 +194,8 @@ func (m *Meter) overLimit(ctx context.Context, acct relay.AccountID, iccids []si
 			if !found || !card.InService() {
 				continue
 			}
-			for _, s := range []Subject{m.current(OfSIM, string(iccid)), m.current(OfPool, card.Pool)} {
-				if limit, ok := reached[s]; ok {
+			for _, s := range []Subject{m.currentSubject(OfSIM, string(iccid)), m.currentSubject(OfPool, card.Pool)} {
+				if limit, ok := reachedLimits[s]; ok {
 					overruns = append(overruns, overrun{iccid, s, limit})
 					break
 				}
@@ -205,19 +205,19 @@ func (m *Meter) overLimit(ctx context.Context, acct relay.AccountID, iccids []si
 	return overruns, nil
 }
 
-// reached returns the blocking limits that SIMs in service and their pools have reached, in bytes.
-func (m *Meter) reached(ctx context.Context, acct relay.AccountID, sims map[sim.ICCID]sim.SIM) (map[Subject]int64, error) {
+// reachedLimits returns the blocking limits that SIMs in service and their pools have reached, in bytes.
+func (m *Meter) reachedLimits(ctx context.Context, acct relay.AccountID, sims map[sim.ICCID]sim.SIM) (map[Subject]int64, error) {
 	limits := make(map[Subject]sim.Limit)
 	for iccid, card := range sims {
 		if !card.InService() {
 			continue
 		}
-		limits[m.current(OfSIM, string(iccid))] = card.Limit
-		s := m.current(OfPool, card.Pool)
+		limits[m.currentSubject(OfSIM, string(iccid))] = card.Limit
+		s := m.currentSubject(OfPool, card.Pool)
 		if _, known := limits[s]; known || card.Pool == "" {
 			continue
 		}
-		pool, err := m.pool(ctx, acct, card.Pool)
+		pool, err := m.loadPool(ctx, acct, card.Pool)
 		if err != nil {
 			return nil, err
 		}
@@ -236,11 +236,11 @@ func (m *Meter) reached(ctx context.Context, acct relay.AccountID, sims map[sim.
 	if err != nil {
 		return nil, err
 	}
-	result := make(map[Subject]int64)
+	reachedLimits := make(map[Subject]int64)
 	for i, s := range subjects {
 		if limit := limits[s].Monthly; totals[i].Bytes >= limit {
-			result[s] = limit
+			reachedLimits[s] = limit
 		}
 	}
-	return result, nil
+	return reachedLimits, nil
 }

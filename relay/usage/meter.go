@@ -93,7 +93,7 @@ func (m *Meter) enforce(ctx context.Context, records []Record, sims map[relay.Ac
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(limits, func(a, b limited) int { return compareCounters(a.counter, b.counter) })
+	slices.SortFunc(limits, func(a, b limitedCounter) int { return compareCounters(a.counter, b.counter) })
 	reached := make(map[counter]bool)
 	for _, l := range limits {
 		totals, err := m.deps.Counters.Totals(ctx, l.account, []Subject{l.subject})
@@ -101,7 +101,7 @@ func (m *Meter) enforce(ctx context.Context, records []Record, sims map[relay.Ac
 			return err
 		}
 		total := totals[0]
-		if err := m.notifyDue(ctx, l, total.Bytes, l.due(total)); err != nil {
+		if err := m.notifyDue(ctx, l, total.Bytes, l.stepsDue(total)); err != nil {
 			return err
 		}
 		if !l.limit.Blocks() || total.Bytes < l.limit.Monthly || l.subject.Month != MonthOf(m.deps.Now()) {
@@ -158,43 +158,43 @@ func (r Record) counters() (ofSIM, ofPool counter) {
 }
 
 // limitsOf returns the limits of the SIMs and pools of records.
-func (m *Meter) limitsOf(ctx context.Context, records []Record, sims map[relay.AccountID]map[sim.ICCID]sim.SIM) ([]limited, error) {
+func (m *Meter) limitsOf(ctx context.Context, records []Record, sims map[relay.AccountID]map[sim.ICCID]sim.SIM) ([]limitedCounter, error) {
 	seen := make(map[counter]bool)
-	var limits []limited
+	var limits []limitedCounter
 	for _, r := range records {
 		c, poolCounter := r.counters()
 		if !seen[c] {
 			seen[c] = true
 			if s := sims[r.Account][sim.ICCID(r.Use.ICCID)]; s.Limit.IsSet() {
-				limits = append(limits, limited{counter: c, limit: s.Limit, recipients: s.Recipients})
+				limits = append(limits, limitedCounter{counter: c, limit: s.Limit, recipients: s.Recipients})
 			}
 		}
 		if r.Pool == "" || seen[poolCounter] {
 			continue
 		}
 		seen[poolCounter] = true
-		pool, err := m.pool(ctx, r.Account, r.Pool)
+		pool, err := m.loadPool(ctx, r.Account, r.Pool)
 		if err != nil {
 			return nil, err
 		}
 		if pool.Limit.IsSet() {
-			limits = append(limits, limited{counter: poolCounter, name: pool.Name, limit: pool.Limit, recipients: pool.Recipients})
+			limits = append(limits, limitedCounter{counter: poolCounter, name: pool.Name, limit: pool.Limit, recipients: pool.Recipients})
 		}
 	}
 	return limits, nil
 }
 
-// limited is a counter with a limit.
-type limited struct {
+// limitedCounter is a counter with a limit.
+type limitedCounter struct {
 	counter
 	name       string // of a pool
 	limit      sim.Limit
 	recipients []sim.Recipient
 }
 
-// due returns the steps that a total requires and that are not done yet. The warning does not
+// stepsDue returns the steps that a total requires and that are not done yet. The warning does not
 // depend on the action, which determines the effect of the limit.
-func (l limited) due(t Total) Steps {
+func (l limitedCounter) stepsDue(t Total) Steps {
 	var due Steps
 	if l.limit.Warning > 0 && t.Bytes >= l.limit.Warning {
 		due |= Warned

@@ -23,7 +23,7 @@ func (f *fixture) takeRecords(records ...Record) {
 			return
 		}
 		if relay.KindOf(err) != relay.KindUnavailable || try == 9 {
-			f.t.Fatalf("Take: unknown SIMs %v, error %v", unknown, err)
+			f.t.Fatalf("Take: unknown SIMs %v, error %v; want none", unknown, err)
 		}
 	}
 }

@@ -18,7 +18,7 @@ const (
 
 // notifyDue sends the notifications of due steps, and records each step afterwards. If a process
 // stops in between, the repeated notifications have the same ids and are not sent twice.
-func (m *Meter) notifyDue(ctx context.Context, l limited, bytes int64, due Steps) error {
+func (m *Meter) notifyDue(ctx context.Context, l limitedCounter, bytes int64, due Steps) error {
 	for _, s := range []struct {
 		step         Steps
 		event, label string
@@ -41,7 +41,7 @@ func (m *Meter) notifyDue(ctx context.Context, l limited, bytes int64, due Steps
 }
 
 // notify sends an event to the callback and mails to the recipients.
-func (m *Meter) notify(ctx context.Context, l limited, event string, bytes int64, label string, threshold int64) error {
+func (m *Meter) notify(ctx context.Context, l limitedCounter, event string, bytes int64, label string, threshold int64) error {
 	id := fmt.Sprintf("%s-%d-%s-%s-%s", event, l.account, l.subject.Scope, l.subject.ID, l.subject.Month)
 	data := map[string]any{
 		"month": l.subject.Month.String(), "usage": bytes, "unit": "bytes", "cap_limit_type": string(l.limit.Action),
@@ -61,7 +61,7 @@ func (m *Meter) notify(ctx context.Context, l limited, event string, bytes int64
 	if l.limit.Monthly > 0 {
 		monthlyLimit = fmt.Sprintf("%d bytes", l.limit.Monthly)
 	}
-	text := fmt.Sprintf("%s %s.\n\nUsed in %s (UTC): %d bytes\nMark that was passed: %d bytes\nMonthly limit: %s\n",
+	text := fmt.Sprintf("%s %s.\n\nUsed in %s (UTC): %d bytes\nThreshold reached: %d bytes\nMonthly limit: %s\n",
 		l.title(), label, l.subject.Month, bytes, threshold, monthlyLimit)
 	if event == LimitReached && l.limit.Action == sim.Block {
 		text += "\nThe limit is set to block: its SIMs are suspended.\n"
@@ -80,7 +80,7 @@ func hashOf(address string) string {
 }
 
 // title returns the name of the subject in mails.
-func (l limited) title() string {
+func (l limitedCounter) title() string {
 	if l.subject.Scope == OfPool {
 		return fmt.Sprintf("SIM pool %s (%s)", l.name, l.subject.ID)
 	}

@@ -77,8 +77,8 @@ const (
 		ORDER BY sims.subject`
 )
 
-// Any reports whether an account has records in a period. With a subscriber, it reports whether the
-// subscriber's SIMs have records in the period.
+// Any reports whether an account has records in a period. If subscriber is not empty, Any considers
+// only the records of that subscriber's SIMs.
 func (s *Store) Any(ctx context.Context, acct relay.AccountID, span Span, subscriber string) (bool, error) {
 	statement, args := anyRecord, []any{acct, span.From.UnixMicro(), span.To.UnixMicro()}
 	if subscriber != "" {

@@ -62,7 +62,7 @@ func (s *Store) Rows(ctx context.Context, id string, offset, limit int) ([]Row, 
 // subscriber, company, bytes.
 func rowFields(r *Row) []any { return []any{&r.ICCID, &r.Subscriber, &r.Company, &r.Bytes} }
 
-// Sweep deletes the reports that were begun more than ReportLifetime before now.
+// Sweep deletes the reports that were begun more than ReportLifetime ago.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	const selectExpired = `
 		SELECT id

@@ -35,7 +35,7 @@ func (s *Service) RunCDR(ctx context.Context, j job.Job) (any, error) {
 		w.Flush()
 		return n, errors.Join(err, w.Error())
 	})
-	return counted{n}, err
+	return jobResult{n}, err
 }
 
 // readRequested calls do with the requested records: all records by start time, or the records of
@@ -90,7 +90,7 @@ func (s *Service) RunReport(ctx context.Context, j job.Job) (any, error) {
 		}
 		companies := make(map[string]string)
 		err = s.deps.Records.Sums(ctx, j.Account, r.span(), func(sums []Sum) error {
-			rows, err := s.rows(ctx, j.Account, sums, companies)
+			rows, err := s.newRows(ctx, j.Account, sums, companies)
 			if err != nil {
 				return err
 			}
@@ -99,11 +99,11 @@ func (s *Service) RunReport(ctx context.Context, j job.Job) (any, error) {
 		})
 		return n, err
 	})
-	return counted{n}, err
+	return jobResult{n}, err
 }
 
-// rows returns the rows of a report for sums. companies caches the companies of subscribers.
-func (s *Service) rows(ctx context.Context, acct relay.AccountID, sums []Sum, companies map[string]string) ([]Row, error) {
+// newRows returns the rows of a report for sums. companies caches the companies of subscribers.
+func (s *Service) newRows(ctx context.Context, acct relay.AccountID, sums []Sum, companies map[string]string) ([]Row, error) {
 	iccids := make([]sim.ICCID, len(sums))
 	for i, sum := range sums {
 		iccids[i] = sim.ICCID(sum.ICCID)

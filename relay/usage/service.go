@@ -106,11 +106,11 @@ func (s *Service) loadCompleted(ctx context.Context, acct relay.AccountID, id st
 	case j.State != job.Completed:
 		return r, 0, ErrNotCompleted
 	}
-	var c counted
-	if err := errors.Join(json.Unmarshal(j.Input, &r), json.Unmarshal(j.Result, &c)); err != nil {
+	var result jobResult
+	if err := errors.Join(json.Unmarshal(j.Input, &r), json.Unmarshal(j.Result, &result)); err != nil {
 		return r, 0, fmt.Errorf("usage: job %s: %w", id, err)
 	}
-	return r, c.Count, nil
+	return r, result.Count, nil
 }
 
 // File is a file of CDRs.
@@ -161,7 +161,8 @@ const (
 	MaxSpan = 31 * 24 * time.Hour
 	// ReportLifetime is the time for which a report can be read after its request.
 	ReportLifetime = 30 * 24 * time.Hour
-	// jobRetention is the time for which a job is listed after its end. SIM jobs have the same retention.
+	// jobRetention is the time for which a job is listed after its end. SIM jobs have the same
+	// retention.
 	jobRetention = 90 * 24 * time.Hour
 	// FileLifetime is the time for which a CDR file can be fetched after its creation.
 	FileLifetime = 7 * 24 * time.Hour
@@ -194,7 +195,7 @@ func (r Request) check() error {
 	return p.Err()
 }
 
-// counted is the result of a job.
-type counted struct {
+// jobResult is the result of a job.
+type jobResult struct {
 	Count int64 `json:"count"` // number of records or rows
 }
