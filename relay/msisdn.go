@@ -16,18 +16,17 @@ func ParseMSISDN(s string) (MSISDN, error) {
 
 var separators = strings.NewReplacer(" ", "", "-", "", "(", "", ")", "")
 
-// NumberFrom converts a number in a notation of carriers (+44…, 0044…, blanks, dashes) to digits. A
-// text that is not a number, for example an alphanumeric originator, is returned unchanged, with ok
-// false.
+// NumberFrom converts a number as carriers write it (+44…, 0044…, blanks, dashes) to digits. It returns
+// a text that is not a number, for example an alphanumeric originator, unchanged and ok false.
 func NumberFrom(s string) (number string, ok bool) {
-	trimmed, plus := strings.CutPrefix(separators.Replace(strings.TrimSpace(s)), "+")
-	if !plus {
-		trimmed = strings.TrimPrefix(trimmed, "00")
+	digits, hasPlus := strings.CutPrefix(separators.Replace(strings.TrimSpace(s)), "+")
+	if !hasPlus {
+		digits = strings.TrimPrefix(digits, "00")
 	}
-	if !Digits(trimmed) {
+	if !Digits(digits) {
 		return s, false
 	}
-	return trimmed, true
+	return digits, true
 }
 
 // Digits reports whether a text is one or more of the digits 0 to 9.

@@ -13,11 +13,11 @@ type Page struct {
 
 // Offset returns the index of the page's first record, or the largest int if the index exceeds it.
 func (p Page) Offset() int {
-	skipped, per := max(0, p.Number-1), max(1, p.PerPage)
-	if skipped > math.MaxInt/per {
+	skippedPages, perPage := max(0, p.Number-1), max(1, p.PerPage)
+	if skippedPages > math.MaxInt/perPage {
 		return math.MaxInt
 	}
-	return skipped * per
+	return skippedPages * perPage
 }
 
 // Pages returns the number of pages of a list of total records, at least 1.

@@ -11,7 +11,7 @@ type Problems map[string][]string
 // Add adds a problem of a parameter.
 func (p Problems) Add(field, text string) { p[field] = append(p[field], text) }
 
-// AddNamed adds a problem. It replaces %s in the text by FieldWords of the parameter.
+// AddNamed adds a problem. It replaces %s in the text with the name in words, see FieldWords.
 func (p Problems) AddNamed(field, text string) {
 	p.Add(field, strings.ReplaceAll(text, "%s", FieldWords(field)))
 }

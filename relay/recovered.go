@@ -5,9 +5,9 @@ import (
 	"runtime/debug"
 )
 
-// Recovered calls f. It logs a panic of f and returns it as an error. work names the task of f. A
-// goroutine that works for a request or a record uses Recovered, because its panic would otherwise
-// end the process.
+// Recovered calls f. If f panics, Recovered logs the panic and returns it as an error. work names the
+// task of f. A goroutine that works for a request or a record uses Recovered, because its panic would
+// otherwise end the process.
 func Recovered(work string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -51,7 +51,7 @@ func TestUsersAreManagedAndRecorded(t *testing.T) {
 	root := o.signIn(user.Admin, 0)
 	for _, step := range []struct{ line, body, want string }{
 		{"POST /admin/users", `{"name":"Anna","role":"viewer","password":"correct horse battery"}`, `201 {"data":{"name":"anna","role":"viewer","account":null,"provider":"password","disabled":false,`},
-		{"POST /admin/users", `{"name":"anna","role":"viewer","password":"correct horse battery"}`, `409 {"message":"There is a user named anna already."}`},
+		{"POST /admin/users", `{"name":"anna","role":"viewer","password":"correct horse battery"}`, `409 {"message":"A user named anna already exists."}`},
 		{"POST /admin/users", `{"name":"carl","role":"account","account":"nobody","password":"correct horse battery"}`, `422 {"errors":{"account":["There is no account named`},
 		{"POST /admin/users", `{"name":"carl","role":"account","account":999,"password":"correct horse battery"}`, `422 {"errors":{"account":["There is no account 999."]}`},
 		{"POST /admin/users", `{"name":"carl","role":"account","account":"acme","password":"correct horse battery"}`, `201 {"data":{"name":"carl","role":"account","account":1,`},

@@ -14,7 +14,7 @@ import (
 const firstPort, portCount = 10_000, 20_000
 
 // Free returns a free TCP port of the loopback interface. The port stays reserved until this process
-// ends, also while its server is stopped: the UDP port with the same number is a lock among the
+// ends, even while its server is stopped: the UDP port with the same number is a lock among the
 // processes of a test run.
 func Free(t testing.TB) int {
 	t.Helper()
@@ -31,16 +31,16 @@ func Free(t testing.TB) int {
 			continue
 		}
 		_ = l.Close()
-		reserved.Store(port, lock)
+		portLocks.Store(port, lock)
 		return port
 	}
 	t.Fatal("no free port")
 	return 0
 }
 
-// reserved has the locks of the returned ports. The garbage collector would close a lock without a
+// portLocks has the locks of the reserved ports. The garbage collector would close a lock without a
 // reference.
-var reserved sync.Map
+var portLocks sync.Map
 
 // Address returns 127.0.0.1 with a free port.
 func Address(t testing.TB) string {

@@ -56,7 +56,7 @@ func Open(t testing.TB) *Records {
 	return OpenAt(t, time.Now)
 }
 
-// OpenAt is Open with the clock now.
+// OpenAt does the same as Open, with now as the clock.
 func OpenAt(t testing.TB, now func() time.Time) *Records {
 	t.Helper()
 	return New(dbtest.Open(t, db.Options{Now: now}))

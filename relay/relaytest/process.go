@@ -14,8 +14,8 @@ type Process struct {
 	Ended chan struct{}
 }
 
-// StartProcess starts a program. It ends the test if the program cannot be started. A program of
-// Shared ends with this process.
+// StartProcess starts a program. It ends the test if the program cannot be started. A program that
+// the start function of Shared starts ends with this process.
 func StartProcess(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
 	owner, isShared := t.(*process)

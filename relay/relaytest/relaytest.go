@@ -96,7 +96,7 @@ func Eventually(t testing.TB, label string, holds func() (state any, ok bool)) {
 		select {
 		case <-time.After(pause):
 		case <-deadline:
-			t.Fatalf("timeout: %s; last state: %v", label, state)
+			t.Fatalf("timeout while waiting for: %s; last state: %v", label, state)
 		}
 	}
 }
@@ -125,7 +125,7 @@ func (c *Clock) Advance(d time.Duration) time.Time {
 	return c.now
 }
 
-// Buffer is a buffer for text. It is safe for concurrent use.
+// Buffer collects text. It is safe for concurrent use.
 type Buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer

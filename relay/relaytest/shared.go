@@ -11,16 +11,16 @@ import (
 	"testing"
 )
 
-var sharing sync.Mutex
+var sharedMu sync.Mutex // serializes Shared
 
 // Shared returns the address of a server that tests share. A run of several packages passes the
 // address in an environment variable (deploy/testservers). Without the variable, Shared calls start
-// at the first use in this process and sets the variable. A server that start starts with its
-// argument outlives the test and ends with this process.
+// at the first use in this process and sets the variable. start must pass its argument to
+// StartProcess, so that the server outlives the test and ends with this process.
 func Shared(t testing.TB, variable string, start func(testing.TB) string) string {
 	t.Helper()
-	sharing.Lock()
-	defer sharing.Unlock()
+	sharedMu.Lock()
+	defer sharedMu.Unlock()
 	address := os.Getenv(variable)
 	if address == "" {
 		address = start(&process{TB: t})
@@ -76,11 +76,11 @@ var guards []io.Closer
 // guard starts a program that ends a server after this process and removes its directories. Both
 // are in process groups of their own, so that an interrupt from the terminal does not reach them.
 func (p *process) guard(server *os.Process) {
-	read, write, err := os.Pipe()
+	reader, writer, err := os.Pipe()
 	NoError(p.TB, err)
-	guards = append(guards, write)
+	guards = append(guards, writer)
 	cmd := exec.Command("sh", append([]string{"-c", guardScript, "guard", strconv.Itoa(server.Pid)}, p.dirs...)...)
-	cmd.Stdin = read
+	cmd.Stdin = reader
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	NoError(p.TB, cmd.Start(), read.Close())
+	NoError(p.TB, cmd.Start(), reader.Close())
 }

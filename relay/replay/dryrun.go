@@ -14,9 +14,9 @@ const (
 	// maxExamined is the largest number of events that a dry run examines: the newest ones of the
 	// selection.
 	maxExamined = 10_000
-	// maxSelecting limits the time for selecting events, and maxDryRun the time for the complete
+	// maxSelection limits the time for selecting events, and maxDryRun the time for the complete
 	// dry run, because the request times out after half a minute.
-	maxSelecting = 10 * time.Second
+	maxSelection = 10 * time.Second
 	maxDryRun    = 20 * time.Second
 )
 
@@ -73,7 +73,7 @@ func (t *ReadingTally) Add(u ReadingTally) {
 	t.Retained += u.Retained
 }
 
-// PreviewedEvent is an event with its present and its expected state.
+// PreviewedEvent is an event with its current and its expected state.
 type PreviewedEvent struct {
 	ID         string          `json:"id"`
 	ReceivedAt time.Time       `json:"received_at"`
@@ -111,7 +111,7 @@ type ReadingDelta struct {
 func Preview(ctx context.Context, posts Posts, f event.Filter, limit int, now func() time.Time) (r DryRun, err error) {
 	deadline := now().Add(maxDryRun)
 	stop := func() bool { return now().After(deadline) }
-	r.Count, r.SearchedTo, err = posts.Preview(ctx, f, time.Now().Add(maxSelecting), maxExamined, stop, func(e *event.Event, post *PreviewedPost) {
+	r.Count, r.SearchedTo, err = posts.Preview(ctx, f, time.Now().Add(maxSelection), maxExamined, stop, func(e *event.Event, post *PreviewedPost) {
 		r.add(e, post, limit)
 	})
 	return r, err
@@ -140,14 +140,14 @@ func (r *DryRun) add(e *event.Event, post *PreviewedPost, limit int) {
 		r.More = true
 		return
 	}
-	previewed := PreviewedEvent{
+	preview := PreviewedEvent{
 		ID: e.ID, ReceivedAt: e.ReceivedAt.UTC(), Account: e.Account, State: e.State, Reason: e.Reason, NewState: post.State, NewReason: post.Reason,
 		Devices: make([]DeviceDelta, len(post.Frames)),
 	}
 	for i := range post.Frames {
-		previewed.Devices[i] = deltaOf(&post.Frames[i])
+		preview.Devices[i] = deltaOf(&post.Frames[i])
 	}
-	r.ChangedEvents = append(r.ChangedEvents, previewed)
+	r.ChangedEvents = append(r.ChangedEvents, preview)
 }
 
 func deltaOf(f *iot.PreviewedFrame) DeviceDelta {

@@ -19,8 +19,8 @@ type Store struct{ db *db.DB }
 // NewStore returns the store in a database.
 func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
-// maxRecords is the largest number of frames or messages of an event with counted records. Their IDs
-// are the event's ID with a number.
+// maxRecords is the largest number of frames or messages of an event whose effects are counted. The
+// journal record of a frame is the event's ID with a number.
 const maxRecords = 10
 
 // Count returns the total numbers of records caused by events so far.

@@ -36,9 +36,9 @@ type Span struct {
 // Attribute is a property of a span.
 type Attribute struct{ Key, Value string }
 
-// Tracer begins spans and exports finished ones. A nil Tracer begins none.
+// Tracer begins spans and exports them when they end. A nil Tracer begins none.
 type Tracer struct {
-	limit  uint64 // traces are sampled if the last 8 bytes of their id are not above it
+	limit  uint64 // a trace is sampled if the last 8 bytes of its id are at most limit
 	export func(Span)
 }
 
@@ -99,7 +99,7 @@ func newID(bytes int) string {
 	return hex.EncodeToString(b)
 }
 
-// Parent returns the name of the span for its children; empty for nil.
+// Parent returns the Parent of the span's children; empty if a is nil.
 func (a *Active) Parent() Parent {
 	if a == nil {
 		return ""

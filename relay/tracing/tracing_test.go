@@ -28,7 +28,7 @@ func TestOnlyValidParentsAreContinued(t *testing.T) {
 		"upper case":                   {"00-" + strings.ToUpper(traceID) + "-" + spanID + "-01", true, false},
 		"a trace of zeros":             {"00-" + strings.Repeat("0", 32) + "-" + spanID + "-01", true, false},
 		"a span of zeros":              {"00-" + traceID + "-" + strings.Repeat("0", 16) + "-01", true, false},
-		"another separator":            {"00_" + traceID + "-" + spanID + "-01", true, false},
+		"an invalid separator":         {"00_" + traceID + "-" + spanID + "-01", true, false},
 		"no header":                    {"", true, false},
 		"a header that is too short":   {"00-" + traceID, true, false},
 	} {

@@ -26,8 +26,8 @@ type Service struct {
 }
 
 const (
-	// hashesAtOnce bounds the load of sign-ins: each takes 19 MiB and a processor.
-	hashesAtOnce = 2
+	// maxConcurrentHashes bounds the load of sign-ins: each hash takes 19 MiB and a processor.
+	maxConcurrentHashes = 2
 	// maxSignInWait is the longest time for which a sign-in waits for the hashing of other
 	// passwords.
 	maxSignInWait = 5 * time.Second
@@ -39,7 +39,7 @@ func New(store *Store, o Options) *Service {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Service{store: store, o: o, slots: make(chan struct{}, hashesAtOnce), dummyHash: account.DummyHash()}
+	return &Service{store: store, o: o, slots: make(chan struct{}, maxConcurrentHashes), dummyHash: account.DummyHash()}
 }
 
 // Users lists all users by name.
@@ -47,11 +47,11 @@ func (s *Service) Users(ctx context.Context) ([]User, error) { return s.store.Us
 
 // User returns the user with a name; relay.KindNotFound if there is none.
 func (s *Service) User(ctx context.Context, name string) (User, error) {
-	parsed, ok := ParseName(name)
+	parsedName, ok := ParseName(name)
 	if !ok {
 		return User{}, relay.Errorf(relay.KindNotFound, "user %q: not found", name)
 	}
-	return s.store.User(ctx, parsed)
+	return s.store.User(ctx, parsedName)
 }
 
 // NewUser describes a user to add.
@@ -78,13 +78,13 @@ func (s *Service) Add(ctx context.Context, a NewUser) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
-	if u.Password, err = s.hash(ctx, a.Password); err != nil {
+	if u.Password, err = s.hashPassword(ctx, a.Password); err != nil {
 		return User{}, err
 	}
 	return u, s.store.CreateUser(ctx, u)
 }
 
-// Change describes a change of a user; nil fields do not change.
+// Change describes a change of a user; a nil field is left unchanged.
 type Change struct {
 	Role     *Role
 	Account  *relay.AccountID // 0 removes it
@@ -107,14 +107,14 @@ func (s *Service) Change(ctx context.Context, name string, c Change) (oldUser, n
 		if err := problems.Err(); err != nil {
 			return oldUser, newUser, err
 		}
-		if hash, err = s.hash(ctx, *c.Password); err != nil {
+		if hash, err = s.hashPassword(ctx, *c.Password); err != nil {
 			return oldUser, newUser, err
 		}
 	}
 	return s.store.ChangeUser(ctx, u.Name, func(u *User) error { return u.apply(c, hash, s.o.Now().UTC()) })
 }
 
-// apply applies a change; hash is the hash of the new password, empty for none.
+// apply applies a change; hash is the hash of the new password, or empty if it does not change.
 func (u *User) apply(c Change, hash string, now time.Time) error {
 	problems := relay.Problems{}
 	if u.Provider != Password {

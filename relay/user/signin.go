@@ -18,8 +18,8 @@ type SignInResult struct {
 	ExpiresAt time.Time
 }
 
-// CSRF returns a text that is derived from the session's token. Other sites cannot read the text, so
-// a request with the text comes from a page of the gateway.
+// CSRF returns a value that is derived from the session's token. Other sites cannot read the value, so
+// a request that has it comes from a page of the gateway.
 func (s SignInResult) CSRF() string {
 	sum := sha256.Sum256([]byte("csrf\x00" + s.Token))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
@@ -39,7 +39,7 @@ func (s *Service) SignIn(ctx context.Context, name, password string) (SignInResu
 	if err != nil {
 		return SignInResult{}, err
 	}
-	return s.begin(ctx, u)
+	return s.beginSession(ctx, u)
 }
 
 // verify returns the user with a name and a password.
@@ -56,7 +56,7 @@ func (s *Service) verify(ctx context.Context, name, password string) (User, erro
 	if len(password) > maxPassword {
 		password, verifiable = "", false
 	}
-	release, err := s.acquire(ctx)
+	release, err := s.acquireSlot(ctx)
 	if err != nil {
 		return User{}, err
 	}
@@ -71,8 +71,8 @@ func (s *Service) verify(ctx context.Context, name, password string) (User, erro
 	return u, nil
 }
 
-func (s *Service) hash(ctx context.Context, password string) (string, error) {
-	release, err := s.acquire(ctx)
+func (s *Service) hashPassword(ctx context.Context, password string) (string, error) {
+	release, err := s.acquireSlot(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -80,8 +80,8 @@ func (s *Service) hash(ctx context.Context, password string) (string, error) {
 	return account.HashPassword(account.HashToken(password)), nil
 }
 
-// acquire waits until a password may be hashed.
-func (s *Service) acquire(ctx context.Context) (release func(), err error) {
+// acquireSlot waits until a password may be hashed.
+func (s *Service) acquireSlot(ctx context.Context) (release func(), err error) {
 	timeout := time.NewTimer(maxSignInWait)
 	defer timeout.Stop()
 	select {
@@ -93,8 +93,8 @@ func (s *Service) acquire(ctx context.Context) (release func(), err error) {
 	return nil, relay.Errorf(relay.KindUnavailable, "too many sign-ins at once")
 }
 
-// begin saves a session.
-func (s *Service) begin(ctx context.Context, u User) (SignInResult, error) {
+// beginSession saves a session.
+func (s *Service) beginSession(ctx context.Context, u User) (SignInResult, error) {
 	now := s.o.Now().UTC()
 	signedIn := SignInResult{User: u, Token: rand.Text() + rand.Text(), ExpiresAt: now.Add(s.o.SessionTime)}
 	err := s.store.CreateSession(ctx, Session{
@@ -122,7 +122,7 @@ func (s *Service) SignOut(ctx context.Context, token string) error {
 }
 
 // SetOwnPassword changes the password of a user who gives the current password, and ends the user's
-// sessions. It returns relay.KindInvalid for an invalid field.
+// sessions. It returns relay.KindInvalid for a wrong current password or an invalid new one.
 func (s *Service) SetOwnPassword(ctx context.Context, name, current, password string) error {
 	if _, err := s.verify(ctx, name, current); relay.KindOf(err) == relay.KindUnauthenticated {
 		return relay.Invalid("password", "The password is wrong.")
@@ -172,5 +172,5 @@ func (s *Service) SignInAs(ctx context.Context, identity Identity, acct relay.Ac
 	case u.Disabled:
 		return SignInResult{}, relay.Errorf(relay.KindForbidden, "the user %s is disabled", name)
 	}
-	return s.begin(ctx, u)
+	return s.beginSession(ctx, u)
 }

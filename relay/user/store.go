@@ -56,11 +56,11 @@ func (s *Store) CreateUser(ctx context.Context, u User) error {
 }
 
 func errNameTaken(name string) error {
-	return relay.Errorf(relay.KindConflict, "There is a user named %s already.", name)
+	return relay.Errorf(relay.KindConflict, "A user named %s already exists.", name)
 }
 
-// ChangeUser loads a user, saves the user after change and ends the user's sessions. It does
-// nothing if the user is unchanged. It returns the user before and after. The error is
+// ChangeUser calls change with a user, saves the user and ends the user's sessions. It does nothing if
+// change leaves the user unchanged. It returns the user before and after the change. The error is
 // relay.KindConflict if the new name is taken.
 func (s *Store) ChangeUser(ctx context.Context, name string, change func(*User) error) (oldUser, newUser User, err error) {
 	const save = `
@@ -102,7 +102,7 @@ func (s *Store) RemoveUser(ctx context.Context, name string) (User, error) {
 
 // CreateSession saves a session; relay.KindNotFound if the user was changed or removed
 // since the caller loaded it.
-func (s *Store) CreateSession(ctx context.Context, n Session) error {
+func (s *Store) CreateSession(ctx context.Context, session Session) error {
 	const (
 		signIn = `
 			UPDATE admin_user
@@ -115,8 +115,8 @@ func (s *Store) CreateSession(ctx context.Context, n Session) error {
 			ON CONFLICT (hash) DO NOTHING`
 	)
 	return s.db.RunAll(ctx, "session",
-		db.Do(signIn, n.CreatedAt, n.UserID, n.Version).Or(db.NotFound("user of the session")),
-		db.Do(insert, n.Hash, n.UserID, n.Version, n.CreatedAt, n.ExpiresAt))
+		db.Do(signIn, session.CreatedAt, session.UserID, session.Version).Or(db.NotFound("user of the session")),
+		db.Do(insert, session.Hash, session.UserID, session.Version, session.CreatedAt, session.ExpiresAt))
 }
 
 // Session returns the user of a session that is valid at a time, and the time at which the

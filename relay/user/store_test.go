@@ -99,7 +99,7 @@ func changeEndsSessions(t *testing.T, s *Store) {
 	_, _, err := s.ChangeUser(t.Context(), "anna", func(*User) error { return nil })
 	relaytest.NoError(t, err)
 	if !sessionIsValid(t, s, "h") {
-		t.Error("the session ended without a change")
+		t.Error("the session ended although nothing changed")
 	}
 	errRefused := errors.New("refused")
 	if _, _, err := s.ChangeUser(t.Context(), "anna", func(u *User) error { u.Role = Admin; return errRefused }); !errors.Is(err, errRefused) || !sessionIsValid(t, s, "h") {

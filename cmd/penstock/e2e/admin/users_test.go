@@ -33,7 +33,7 @@ func TestUsersFromTheShell(t *testing.T) {
 		{"short\n", "add anna --role admin", "password: The password must have at least 12 characters", 1},
 		{e2e.UserPassword + "\n", "add anna --role admin", "user anna added as admin", 0},
 		{e2e.UserPassword, "add carl --role account --account acme", "user carl added as account", 0},
-		{e2e.UserPassword, "add anna --role viewer", "There is a user named anna already.", 1},
+		{e2e.UserPassword, "add anna --role viewer", "A user named anna already exists.", 1},
 		{"", "list", "anna  admin    -        password  enabled  never", 0},
 		{"", "set carl", "nothing to change: set --role", 1},
 		{"", "set carl --role viewer --disable", "user carl changed", 0},
