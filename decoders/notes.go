@@ -22,7 +22,7 @@ func (n *Notes) Add(notes ...string) {
 		switch {
 		case text == "" || len(*n) == maxNotes || slices.Contains(*n, text):
 		case len(*n) == maxNotes-1:
-			*n = append(*n, "further notes are left out")
+			*n = append(*n, "further notes are omitted")
 		default:
 			*n = append(*n, text)
 		}

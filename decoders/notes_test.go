@@ -17,5 +17,5 @@ func TestNotesAreBounded(t *testing.T) {
 		notes.Add(fmt.Sprint(i))
 	}
 	relaytest.Equal(t, "the number of notes", len(notes), 20)
-	relaytest.Equal(t, "the last note", notes[19], "further notes are left out")
+	relaytest.Equal(t, "the last note", notes[19], "further notes are omitted")
 }

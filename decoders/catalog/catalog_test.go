@@ -155,7 +155,7 @@ func TestExcessValuesInAdditionToThePayloadAreReported(t *testing.T) {
 	}
 	decoded, err := d.(decoders.BatchDecoder).DecodeBatch(t.Context(), 1, []*decoders.Frame{{Payload: []byte{7}, BesidePayload: true, Object: object}}, 0)
 	relaytest.NoError(t, err)
-	if !strings.Contains(decoded[0].Excess, "the rest is left out") {
+	if !strings.Contains(decoded[0].Excess, "the others are ignored") {
 		t.Errorf("excess = %q, want a note about omitted values", decoded[0].Excess)
 	}
 }

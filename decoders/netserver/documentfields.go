@@ -22,7 +22,7 @@ const (
 	notTime    = "is not a time: "
 	notDevEUI  = "is not a devEUI of 16 hex digits"
 	noDevice   = "names no device"
-	noValue    = "is not a number, a text, true or false, and is not used"
+	noValue    = "is not a number, a string, true or false, and is not used"
 )
 
 // isPresent reports whether a value is neither missing nor null.

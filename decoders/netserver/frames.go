@@ -22,7 +22,7 @@ const maxSamples = 10_000
 
 // setExcess records that a frame has too many samples: the samples from key on are omitted.
 func setExcess(f *decoders.Frame, key string) {
-	f.Excess = fmt.Sprintf("%s: a frame may carry %d samples, the rest is left out", key, maxSamples)
+	f.Excess = fmt.Sprintf("%s: a frame may have at most %d samples; the others are ignored", key, maxSamples)
 }
 
 // addSample adds a value that the sender decoded. allStrings reports whether the sender writes all

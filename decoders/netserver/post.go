@@ -52,7 +52,7 @@ type UnsupportedError struct{ Sender Sender }
 
 // Error names the sender and, if there is one, an alternative.
 func (e *UnsupportedError) Error() string {
-	text := fmt.Sprintf("netserver: bodies of sender %q have no parser", string(e.Sender))
+	text := fmt.Sprintf("netserver: bodies of sender %q are not supported", string(e.Sender))
 	switch e.Sender {
 	case AWSIoTCore:
 		text += ": have the rule select the device and its values and post them to the generic webhook"

@@ -69,9 +69,9 @@ func TestValuesOutsideTheEnvelopeAreRead(t *testing.T) {
 		{"UbiBot: a value within an object", `{"channel_id":"1419","feeds":[{"created_at":"2026-11-20T09:34:15Z","field1":{"value":21.5},"field2":{"value":"7"},"field3":8}]}`,
 			"uplink field1=21.5@09:34:15 field2=7@09:34:15 field3=8@09:34:15"},
 		{"UbiBot: a list and an object without a value", `{"channel_id":"1419","feeds":[{"created_at":"2026-11-20T09:34:15Z","field1":[1],"field2":{"v":1}}]}`,
-			"uplink ! feeds.field1: is not a number, a text, true or false, and is not used; feeds.field2: is not a number, a text, true or false, and is not used"},
+			"uplink ! feeds.field1: is not a number, a string, true or false, and is not used; feeds.field2: is not a number, a string, true or false, and is not used"},
 		{"Disruptive: an object instead of a number", `{"event":{"eventType":"co2","targetName":"projects/p/devices/d","timestamp":"2026-11-26T11:00:00Z","data":{"co2":{"ppm":{"a":1},"updateTime":"2026-11-26T11:00:00Z"}}}}`,
-			"uplink ! event.data.co2.ppm: is not a number, a text, true or false, and is not used"},
+			"uplink ! event.data.co2.ppm: is not a number, a string, true or false, and is not used"},
 		{"ThingPark: the records of points", `{"DevEUI_uplink":{"DevEUI":"A84041D2C5182F01","FPort":"2","FCntUp":"7","Time":"2026-11-26T11:00:00Z","payload_hex":"01","points":{"temperature":{"unitId":"Cel","records":[{"eventTime":"2026-11-26T10:00:00Z","value":20.5},{"eventTime":"2026-11-26T10:10:00Z","value":21}]}}}}`,
 			"uplink temperature=20.5@10:00:00 temperature=21@10:10:00"},
 	} {

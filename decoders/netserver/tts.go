@@ -18,12 +18,12 @@ import (
 func theThingsStackFrame(d document, f *decoders.Frame) {
 	name := theThingsStackEvent(d, f)
 	if name == "" {
-		d.Refuse("", "holds no message that is known, such as uplink_message")
+		d.Refuse("", "contains no known message, such as uplink_message")
 		return
 	}
 	ids := d.In("end_device_ids")
 	if ids.devEUIOrName(f, "dev_eui", "device_id", "application_ids.application_id"); f.Identifier == "" {
-		ids.As("end_device_ids").Refuse("", "holds neither dev_eui nor device_id")
+		ids.As("end_device_ids").Refuse("", "has neither dev_eui nor device_id")
 	}
 	f.Simulated = d.Bool("simulated")
 	message := d.In(name)

@@ -216,7 +216,7 @@ func add(args ...any) (any, error) {
 	a, isText := args[0].(string)
 	b, ok := args[1].(string)
 	if isText && ok && len(a)+len(b) > maxString {
-		return nil, failure(-1, fmt.Sprintf("a text would be longer than %d bytes", maxString))
+		return nil, failure(-1, fmt.Sprintf("a string would be longer than %d bytes", maxString))
 	}
 	return runtime.Add(args[0], args[1]), nil
 }

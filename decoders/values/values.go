@@ -40,7 +40,7 @@ func Append(res *decoders.Result, key string, v any) {
 	a := appender{res: res, visits: maxVisits}
 	a.value(key, v, 0)
 	if a.visits < 0 {
-		res.Excess = fmt.Sprintf("%s: a frame may give %d readings, the rest is left out", cmp.Or(key, "the object"), MaxReadings)
+		res.Excess = fmt.Sprintf("%s: a frame may have at most %d readings; the others are ignored", cmp.Or(key, "the object"), MaxReadings)
 	}
 }
 

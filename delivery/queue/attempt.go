@@ -121,7 +121,7 @@ func (q *Queue) classify(d *outbox.Delivery, p permit, r attempt.Result) outbox.
 		case ok:
 			o.NextAttemptAt = now.Add(wait)
 		default:
-			o.State, o.Reason = outbox.Dead, fmt.Sprintf("no attempt left after %d: %s", d.Tries+1, o.Reason)
+			o.State, o.Reason = outbox.Dead, fmt.Sprintf("no attempts left after %d: %s", d.Tries+1, o.Reason)
 		}
 	default:
 		o.State, o.Uncounted = outbox.Retrying, true

@@ -91,8 +91,8 @@ func TestTheScheduleIsFollowedAndAttemptsAreCounted(t *testing.T) {
 	s := newSink(t, always(500))
 	for _, d := range r.sendUntilDead(2, s.URL, 3) {
 		stored := r.get(d)
-		if !strings.Contains(stored.Reason, "no attempt left after 3") {
-			t.Errorf("reason = %q, want it to contain: no attempt left after 3", stored.Reason)
+		if !strings.Contains(stored.Reason, "no attempts left after 3") {
+			t.Errorf("reason = %q, want it to contain: no attempts left after 3", stored.Reason)
 		}
 		// A delay has no upper bound, and jitter shortens it by at most a fifth.
 		for i, shortest := range []time.Duration{160 * time.Millisecond, 320 * time.Millisecond} {

@@ -318,7 +318,7 @@ func (q *carrierQueue) discard(item *item, n int) {
 func (q *carrierQueue) submitPart(item *item, part int) {
 	conn := q.takeConnection(q.submitter.deps.Now())
 	if conn == nil {
-		o := carrier.Outcome{Verdict: carrier.RetryLater, NotSubmitted: true, Reason: "no bind had room when the message was to be sent"}
+		o := carrier.Outcome{Verdict: carrier.RetryLater, NotSubmitted: true, Reason: "no bind had room for the message"}
 		q.submitter.outcomes.Add(pendingOutcome{item: item, outcome: q.outcome(item, part, o)})
 		q.complete(item, 1, nil)
 		return

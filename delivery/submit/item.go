@@ -82,7 +82,7 @@ func (s *Submitter) classifyParts(item *item, q *carrierQueue) (outcomes []messa
 		o := message.Outcome{PartRef: item.ref(n), Carrier: p.Carrier, At: now}
 		switch {
 		case p.State == message.Sending && !isIdempotent(p.Carrier):
-			o.State, o.Reason = message.Unknown, "the gateway ended, or lost the database, before the outcome was saved"
+			o.State, o.Reason = message.Unknown, "the gateway stopped or lost the database before the outcome was saved"
 			outcomes = append(outcomes, o)
 		case p.State == message.Sending:
 			item.queued, item.resubmit = append(item.queued, n), true

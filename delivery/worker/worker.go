@@ -224,4 +224,4 @@ func (w *Worker) sms(ctx context.Context, d outbox.Delivery, now time.Time) (r a
 
 // noCredit is the same text for each attempt, because attempts with the same reason are not
 // stored again.
-const noCredit = "the account has not enough credit for this message; it is sent when there is enough"
+const noCredit = "the account has too little credit for this message; the message is sent when there is enough"

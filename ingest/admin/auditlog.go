@@ -2,6 +2,7 @@ package admin
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -17,6 +18,7 @@ type auditJSON struct {
 	Role      string          `json:"role"`
 	Address   string          `json:"address"`
 	Operation string          `json:"operation"`
+	Action    string          `json:"action"` // the summary of the operation
 	Target    string          `json:"target"`
 	Account   relay.AccountID `json:"account"` // 0 for none or several
 	Outcome   audit.Outcome   `json:"outcome"`
@@ -49,10 +51,19 @@ func (s *Surface) listAudit(c *fiber.Ctx, sel *selection) error {
 	views := httpd.Each(found, func(e audit.Entry) auditJSON {
 		return auditJSON{
 			ID: e.ID, At: formatTime(e.At), Actor: e.Actor, Role: e.Role, Address: e.Address, Operation: e.Operation, Target: e.Target,
-			Account: e.Account, Outcome: e.Outcome, Status: e.Status, Request: e.Request, Before: e.Before, After: e.After,
+			Action: s.summaryOf(e.Operation), Account: e.Account, Outcome: e.Outcome, Status: e.Status, Request: e.Request, Before: e.Before, After: e.After,
 		}
 	})
 	return sendPage(c, views, f.Cursor)
+}
+
+// summaryOf returns the summary of an operation, also of requests without an operation.
+func (s *Surface) summaryOf(id string) string {
+	i := slices.IndexFunc(s.Operations, func(o httpd.Operation) bool { return o.ID == id })
+	if i < 0 {
+		return "Unknown request"
+	}
+	return s.Operations[i].Summary
 }
 
 // record calls the next handler and records its change in the audit log.

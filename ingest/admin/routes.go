@@ -92,6 +92,8 @@ type Deps struct {
 	Users    *user.Service
 	Provider Provider // nil means that users sign in with passwords only
 	Audit    *audit.Store
+	// Operations are the operations that the audit log may have, for their summaries.
+	Operations []httpd.Operation
 	// PublicURL is the gateway's URL for browsers.
 	PublicURL string
 	Logger    *slog.Logger // nil means slog.Default

@@ -168,14 +168,14 @@ func TestAMessageReachesItsRelay(t *testing.T) {
 	saved, _, err := f.db.Deliveries.List(t.Context(), outbox.Filter{Limit: 100})
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the number of stored deliveries", len(saved), len(want))
-	f.wantStatuses(t, map[uint64]string{2: "done: duplicate of n1-s1", 5: "unrouted: no relay of account 1 for 449000000001"})
+	f.wantStatuses(t, map[uint64]string{2: "done: duplicate of n1-s1", 5: "unrouted: the account has no relay for 449000000001"})
 }
 
 func TestRepeatedReplaysSendAMessageOnce(t *testing.T) {
 	f := newFlow(t)
 	f.post(t, "carrier-1", "a", "447860000001", "x")
 	f.waitProcessed(t)
-	f.wantStatuses(t, map[uint64]string{1: "unrouted: no relay of account 1 for 447860000001"})
+	f.wantStatuses(t, map[uint64]string{1: "unrouted: the account has no relay for 447860000001"})
 	relaytest.NoError(t, f.db.Inbound.Put(t.Context(), relayTo(1, inbound.VirtualNumber, "v1", "447860000001", inbound.HTTPGet, "http://vmn/%id")))
 	for range 2 {
 		n, err := f.posts.Replay(t.Context(), event.Filter{}, false)

@@ -26,6 +26,8 @@ type Operation struct {
 	Method string
 	Path   string // parameters are segments that begin with a colon
 	ID     string // operationId of the contract
+	// Summary describes the operation to people: "Add a user".
+	Summary string
 }
 
 // accessRule is the rule for use of an operation by users who act as an account.

@@ -37,7 +37,7 @@ func TestActingRequestsAreNotLimitedLikeTheAccounts(t *testing.T) {
 	app := New(Options{Logger: discardLogger(), Limits: limits})
 	auth := NewAuth(AuthDeps{
 		Tokens: newStore(), AdminToken: "root", Now: time.Now, Accounts: oneAccount{},
-		Operations: []Operation{{"GET", "/wait", "wait"}, {"GET", "/work", "work"}},
+		Operations: []Operation{{"GET", "/wait", "wait", ""}, {"GET", "/work", "work", ""}},
 	})
 	require := auth.Require(account.IoT, APIStyle(Bearer))
 	started, release := make(chan struct{}), make(chan struct{})
@@ -60,8 +60,8 @@ func TestActingRequestsAreNotLimitedLikeTheAccounts(t *testing.T) {
 
 func TestRequestsMatchOperations(t *testing.T) {
 	auth := NewAuth(AuthDeps{Now: time.Now, Operations: []Operation{
-		{"GET", "/v3/mno/:iccid", "getSIM"}, {"GET", "/v3/mno/job", "listJobs"}, {"PATCH", "/iot/devices/:device_id", "patchDevice"},
-		{"GET", "/ledgers/:ledgerId/ca", "authority"},
+		{"GET", "/v3/mno/:iccid", "getSIM", ""}, {"GET", "/v3/mno/job", "listJobs", ""}, {"PATCH", "/iot/devices/:device_id", "patchDevice", ""},
+		{"GET", "/ledgers/:ledgerId/ca", "authority", ""},
 	}})
 	app := fiber.New()
 	app.Use(func(c *fiber.Ctx) error {
@@ -93,7 +93,7 @@ func (oneSession) Session(_ context.Context, token string) (user.SignInResult, e
 
 func TestOperationsThatChargeRequireTheCSRFToken(t *testing.T) {
 	auth := NewAuth(AuthDeps{Tokens: newStore(), Now: time.Now, Accounts: oneAccount{}, Sessions: oneSession{}, Operations: []Operation{
-		{"GET", "/lookup/:number", "lookUpNumber"}, {"GET", "/work", "work"}, {"POST", "/try", "tryRule"},
+		{"GET", "/lookup/:number", "lookUpNumber", ""}, {"GET", "/work", "work", ""}, {"POST", "/try", "tryRule", ""},
 	}})
 	app := New(Options{Logger: discardLogger()})
 	require := auth.Require(account.IoT, APIStyle(Bearer))

@@ -217,7 +217,7 @@ func (i *Intake) items(ctx context.Context, records []journal.Record) (items []I
 const (
 	largeWeight    = 1 << 20
 	contentionTime = 10 * time.Second
-	largeReason    = "waits for its turn: the post is large, and other accounts send too"
+	largeReason    = "the post is large and other accounts send too"
 )
 
 // recentSenders records the last entry of each of the two accounts that sent most recently.

@@ -101,8 +101,8 @@ func Mount(app fiber.Router, surfaces ...[]byte) {
 // OpenAPI returns the document of the operations of this package.
 func OpenAPI() []byte { return head }
 
-// operationLine matches the lines of our documents with a path, a method or an operationId.
-var operationLine = regexp.MustCompile(`(?m)^  (/\S*):$|^    (get|put|post|patch|delete):$|^      operationId: (\w+)$`)
+// operationLine matches the lines of our documents with a path, a method, an operationId or a summary.
+var operationLine = regexp.MustCompile(`(?m)^  (/\S*):$|^    (get|put|post|patch|delete):$|^      operationId: (\w+)$|^      summary: (.+)$`)
 
 // Operations lists the operations of documents. It reads lines because parsing YAML would take
 // most of the start; a test compares the list with the parsed documents.
@@ -116,8 +116,10 @@ func Operations(documents ...[]byte) []httpd.Operation {
 				o.Path = strings.NewReplacer("{", ":", "}", "").Replace(string(found[1]))
 			case len(found[2]) > 0:
 				o.Method = strings.ToUpper(string(found[2]))
-			default:
+			case len(found[3]) > 0:
 				o.ID = string(found[3])
+			default: // the summary follows the operationId
+				o.Summary = string(found[4])
 				operations = append(operations, o)
 			}
 		}

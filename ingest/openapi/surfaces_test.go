@@ -59,21 +59,26 @@ func accountSurfaces() [][]byte {
 
 func TestOperationsAreThoseOfTheParsedDocuments(t *testing.T) {
 	var want []httpd.Operation
-	for _, document := range accountSurfaces() {
+	for _, document := range append(accountSurfaces(), admin.OpenAPI()) {
 		doc, err := openapi.Load(document)
 		relaytest.NoError(t, err)
 		for path, item := range doc.Paths.Map() {
 			for method, op := range item.Operations() {
-				want = append(want, httpd.Operation{Method: method, Path: strings.NewReplacer("{", ":", "}", "").Replace(path), ID: op.OperationID})
+				want = append(want, httpd.Operation{Method: method, Path: strings.NewReplacer("{", ":", "}", "").Replace(path), ID: op.OperationID, Summary: op.Summary})
 			}
 		}
 	}
-	got := openapi.Operations(accountSurfaces()...)
+	got := openapi.Operations(append(accountSurfaces(), admin.OpenAPI())...)
 	byID := func(a, b httpd.Operation) int { return strings.Compare(a.ID, b.ID) }
 	slices.SortFunc(want, byID)
 	slices.SortFunc(got, byID)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the operations (-parsed, +read):\n%s", diff)
+	}
+	for _, o := range got { // the audit log shows the summary
+		if o.Summary == "" {
+			t.Errorf("%s has no summary", o.ID)
+		}
 	}
 }
 

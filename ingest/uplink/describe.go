@@ -1,12 +1,17 @@
 package uplink
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
 )
 
 // maxDescribed is the maximum number of frames of a post that are described individually.
@@ -25,7 +30,7 @@ func (p *Processor) Describe(item intake.ParsedItem[*parsedPost]) string {
 			parts = append(parts, fmt.Sprintf("and %d more", len(frames)-i))
 			break
 		}
-		parts = append(parts, describe(&frames[i]))
+		parts = append(parts, describe(&frames[i], p.nameOf(item.Entry.Account, frames[i].Identifier)))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -39,27 +44,54 @@ func (p *Processor) Subjects(item intake.ParsedItem[*parsedPost]) []string {
 	return identifiers
 }
 
-// describe describes one frame, as "status of 24e1…: battery 88 %".
-func describe(f *decoders.Frame) string {
+// deviceNames has the names of devices for descriptions. It is emptied every 5 s.
+type deviceNames struct {
+	mu         sync.Mutex
+	names      map[string]string
+	expiresAt  time.Time
+	findFailed bool // the database is down: descriptions have no names until expiresAt
+}
+
+// nameOf returns the name of a device, or the identifier of a device without a name.
+func (p *Processor) nameOf(acct relay.AccountID, identifier string) string {
+	n, now, key := &p.names, time.Now(), acct.String()+" "+identifier
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if now.After(n.expiresAt) {
+		n.names, n.expiresAt, n.findFailed = make(map[string]string), now.Add(5*time.Second), p.FindDevice == nil
+	}
+	if _, ok := n.names[key]; !ok && !n.findFailed {
+		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+		defer cancel()
+		d, err := p.FindDevice(ctx, acct, identifier)
+		if n.findFailed = err != nil && relay.KindOf(err) != relay.KindNotFound; err == nil {
+			n.names[key] = d.Name
+		}
+	}
+	return cmp.Or(n.names[key], identifier)
+}
+
+// describe describes a frame of the device title, as "status of Cold room: battery 88 %".
+func describe(f *decoders.Frame, title string) string {
 	var facts []string
 	if f.HasFCnt {
-		facts = append(facts, "f_cnt "+strconv.FormatInt(f.FCnt, 10))
+		facts = append(facts, "FCnt "+strconv.FormatInt(f.FCnt, 10))
 	}
 	if f.HasFPort {
-		facts = append(facts, "f_port "+strconv.Itoa(f.FPort))
+		facts = append(facts, "FPort "+strconv.Itoa(f.FPort))
 	}
 	if n := len(f.Payload); n > 0 {
-		facts = append(facts, strconv.Itoa(n)+" bytes")
+		facts = append(facts, counted(n, "byte"))
 	}
 	if n := len(f.Gateways); n > 0 {
-		facts = append(facts, "gateways "+strconv.Itoa(n))
+		facts = append(facts, counted(n, "gateway"))
 	}
 	best, _ := f.BestGateway()
 	if best.RSSI != nil {
-		facts = append(facts, "rssi "+formatNumber(*best.RSSI)+" dBm")
+		facts = append(facts, "RSSI "+formatNumber(*best.RSSI)+" dBm")
 	}
 	if best.SNR != nil {
-		facts = append(facts, "snr "+formatNumber(*best.SNR)+" dB")
+		facts = append(facts, "SNR "+formatNumber(*best.SNR)+" dB")
 	}
 	if f.Battery != nil {
 		facts = append(facts, "battery "+formatNumber(*f.Battery)+" %")
@@ -82,9 +114,9 @@ func describe(f *decoders.Frame) string {
 		}
 	}
 	if len(facts) == 0 {
-		return string(f.Kind) + " of " + f.Identifier
+		return string(f.Kind) + " of " + title
 	}
-	return string(f.Kind) + " of " + f.Identifier + ": " + strings.Join(facts, ", ")
+	return string(f.Kind) + " of " + title + ": " + strings.Join(facts, ", ")
 }
 
 func formatNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

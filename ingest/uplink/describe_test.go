@@ -1,6 +1,7 @@
 package uplink
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -8,7 +9,9 @@ import (
 
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/intake/intaketest"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -17,16 +20,16 @@ func TestEventsAreDescribed(t *testing.T) {
 	const device = `"deviceInfo":{"devEui":"a84041d2c5182f01"}`
 	cases := []struct{ name, query, body, want string }{
 		{"an uplink", "event=up", `{` + device + `,"fCnt":7,"fPort":2,"data":"AQI=","rxInfo":[{"gatewayId":"a","rssi":-90,"snr":-3.5},{"gatewayId":"b","rssi":-60,"snr":9}]}`,
-			"uplink of a84041d2c5182f01: f_cnt 7, f_port 2, 2 bytes, gateways 2, rssi -60 dBm, snr 9 dB"},
+			"uplink of a84041d2c5182f01: FCnt 7, FPort 2, 2 bytes, 2 gateways, RSSI -60 dBm, SNR 9 dB"},
 		{"a status", "event=status", `{` + device + `,"margin":10,"batteryLevel":88.3}`, "status of a84041d2c5182f01: battery 88.3 %, margin 10 dB"},
 		{"a join", "event=join", `{` + device + `}`, "join of a84041d2c5182f01"},
 		{"an acknowledgement", "event=ack", `{` + device + `,"acknowledged":true}`, "ack of a84041d2c5182f01"},
 		{"a missing acknowledgement", "event=ack", `{` + device + `}`, "nack of a84041d2c5182f01"},
 		{"a location", "event=location", `{` + device + `,"location":{"latitude":51.5,"longitude":-0.125}}`, "location of a84041d2c5182f01: at 51.5, -0.125"},
 		{"a log", "event=log", `{` + device + `,"level":"ERROR","code":"OTAA","description":"no"}`, "log of a84041d2c5182f01: ERROR OTAA: no"},
-		{"ciphertext", "event=up", `{` + device + `,"fCnt":1,"fPort":2,"data":"AQ==","joinServerContext":{"sessionKeyId":"x"}}`, "uplink of a84041d2c5182f01: f_cnt 1, f_port 2, 1 bytes, encrypted"},
-		{"an invalid time", "event=up", `{` + device + `,"time":"noon","fCnt":1,"fPort":2}`, "uplink of a84041d2c5182f01: f_cnt 1, f_port 2"},
-		{"a simulation", "", `{"end_device_ids":{"dev_eui":"A84041D2C5182F01"},"uplink_message":{"f_port":2,"f_cnt":3},"simulated":true}`, "uplink of a84041d2c5182f01: f_cnt 3, f_port 2, simulated"},
+		{"ciphertext", "event=up", `{` + device + `,"fCnt":1,"fPort":2,"data":"AQ==","joinServerContext":{"sessionKeyId":"x"}}`, "uplink of a84041d2c5182f01: FCnt 1, FPort 2, 1 byte, encrypted"},
+		{"an invalid time", "event=up", `{` + device + `,"time":"noon","fCnt":1,"fPort":2}`, "uplink of a84041d2c5182f01: FCnt 1, FPort 2"},
+		{"a simulation", "", `{"end_device_ids":{"dev_eui":"A84041D2C5182F01"},"uplink_message":{"f_port":2,"f_cnt":3},"simulated":true}`, "uplink of a84041d2c5182f01: FCnt 3, FPort 2, simulated"},
 		{"an alert", "", `{"subject":"Cold","rule":"Freezer","deviceID":"5","reading":"9"}`, "alert of 5: Freezer: Cold: 9"},
 		{"seven frames", "", `[{"id":"1","t":1},{"id":"2","t":1},{"id":"3","t":1},{"id":"4","t":1},{"id":"5","t":1},{"id":"6","t":1},{"id":"7","t":1}]`,
 			"uplink of 1; uplink of 2; uplink of 3; uplink of 4; uplink of 5; and 2 more"},
@@ -41,6 +44,25 @@ func TestEventsAreDescribed(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestDescriptionsHaveTheNamesOfDevices(t *testing.T) {
+	p := NewProcessor(nil, nil)
+	describe := func(identifier string) string {
+		return intaketest.Describe(p, &intake.Entry{Account: 1, Path: "/webhooks/lorawan", Query: "event=join", Body: []byte(`{"deviceInfo":{"devEui":"` + identifier + `"}}`)})
+	}
+	p.FindDevice = func(_ context.Context, _ relay.AccountID, identifier string) (iot.Device, error) {
+		switch identifier {
+		case "a84041d2c5182f01":
+			return iot.Device{Name: "Cold room"}, nil
+		case "a84041d2c5182f02":
+			return iot.Device{}, relay.Errorf(relay.KindNotFound, "no device")
+		}
+		return iot.Device{}, relay.Errorf(relay.KindUnavailable, "the database is down")
+	}
+	relaytest.Equal(t, "a known device", describe("a84041d2c5182f01"), "join of Cold room")
+	relaytest.Equal(t, "an unknown device", describe("a84041d2c5182f02"), "join of a84041d2c5182f02")
+	relaytest.Equal(t, "a device while the database is down", describe("a84041d2c5182f03"), "join of a84041d2c5182f03")
 }
 
 func TestEventsAreFoundByBodyAndQuery(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/netserver"
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -26,10 +27,14 @@ type Ingester interface {
 
 // Processor converts journalled posts to readings. It implements intake.Processor.
 type Processor struct {
+	// FindDevice finds the devices whose names descriptions contain; nil for identifiers only.
+	FindDevice func(ctx context.Context, acct relay.AccountID, identifier string) (iot.Device, error)
+
 	iot     Ingester
 	waiters *waiters
 	logger  *slog.Logger
 	seed    maphash.Seed
+	names   deviceNames
 }
 
 // NewProcessor returns a Processor. A nil logger means slog.Default.
@@ -107,7 +112,7 @@ func (p *Processor) Process(ctx context.Context, posts []intake.ParsedItem[*pars
 			notes.Add(r.reasons...)
 			notes.Add(r.repeated...)
 			if r.deferred {
-				notes.Add(deferredReason)
+				notes.Add("not processed yet: " + deferredReason)
 			}
 			notes.Add(r.notes...)
 			p.waiters.notify(name, answer{points: points[i], notes: notes})
@@ -224,7 +229,7 @@ func eventOf(record string) string {
 }
 
 // deferredReason is the reason of a pending event whose frames were deferred.
-const deferredReason = "waits for its turn: the account's codecs exceed their share of time, or a limit"
+const deferredReason = "the account's codecs use more than their share of time or exceed a limit"
 
 // statuses returns the statuses of posts: pending if a frame is deferred, quarantined after an error,
 // and done with notes or with the events of which the post is a duplicate.

@@ -1,6 +1,7 @@
 package uplink
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -15,16 +16,18 @@ const maxTraced = 20
 
 // SenderStep returns the step of a trace for the sender of a post.
 func SenderStep(source string, frames int) inbound.Step {
-	text := "as a post of " + source + " with "
-	switch frames {
+	return inbound.Step{Name: "recognised", Text: fmt.Sprintf("The request has the format of %s and contains %s.", source, counted(frames, "frame"))}
+}
+
+// counted returns a number with its noun, "no frames" for 0.
+func counted(n int, noun string) string {
+	switch n {
 	case 0:
-		text += "no frames"
+		return "no " + noun + "s"
 	case 1:
-		text += "1 frame"
-	default:
-		text += strconv.Itoa(frames) + " frames"
+		return "1 " + noun
 	}
-	return inbound.Step{Name: "recognised", Text: text}
+	return strconv.Itoa(n) + " " + noun + "s"
 }
 
 // Steps returns the steps of processing a frame: its device, a duplicate, its decoder, each reading
@@ -35,27 +38,27 @@ func Steps(f *iot.PreviewedFrame, types map[string]iot.SensorType) []inbound.Ste
 	s.device()
 	switch {
 	case f.Duplicate:
-		s.add("duplicate", "the same frame as event "+eventOf(f.Repeats)+", which came first; this one is dropped")
+		s.add("duplicate", "The frame was received before as the event "+eventOf(f.Repeats)+", so it is dropped.")
 		s.notes()
 		return s.steps
 	case f.Refused != "":
-		s.add("refused", "nothing is stored: "+f.Refused)
+		s.add("refused", "No readings are stored: "+f.Refused+".")
 		s.notes()
 		return s.steps
 	}
 	if f.Kind != decoders.Uplink {
-		s.add("decoder", "not used: only uplinks have readings, and this frame is of kind "+string(f.Kind))
+		s.add("decoder", "No decoder is used, because only uplinks have readings.")
 		s.notes()
 		return s.steps
 	}
 	if d := f.Decoder; d.ID == "" {
-		s.add("decoder", "the device has none; nothing is decoded")
+		s.add("decoder", "The device has no decoder, so nothing is decoded.")
 	} else {
-		s.add("decoder", fmt.Sprintf("%s, %q, codec %s", d.ID, d.Name, d.Codec))
+		s.add("decoder", fmt.Sprintf("The decoder %q decodes the frame with the codec %s.", cmp.Or(d.Name, d.ID), d.Codec))
 	}
 	s.notes()
 	for _, lost := range f.Lost {
-		s.add("refused", "the store refuses "+lost)
+		s.add("refused", "A value is not stored: "+lost+".")
 	}
 	s.readings()
 	return s.steps
@@ -80,12 +83,10 @@ func (s *frameSteps) notes() {
 
 func (s *frameSteps) device() {
 	switch d := s.frame.Device; {
-	case d.ID != "" && d.Name != "" && d.Name != d.Identifier:
-		s.add("device", fmt.Sprintf("%s is the device %s, %q", s.frame.Identifier, d.ID, d.Name))
 	case d.ID != "":
-		s.add("device", s.frame.Identifier+" is the device "+d.ID)
+		s.add("device", fmt.Sprintf("The device %q has the identifier %s.", cmp.Or(d.Name, d.Identifier), s.frame.Identifier))
 	case d.Identifier != "":
-		s.add("device", s.frame.Identifier+" is unknown; a frame would create it")
+		s.add("device", "The device "+s.frame.Identifier+" is unknown. A replay creates it.")
 	}
 }
 
@@ -107,18 +108,22 @@ func (s *frameSteps) readings() {
 	}
 	n := len(s.frame.Readings)
 	if n > maxTraced {
-		s.add("reading", fmt.Sprintf("and %d more", n-maxTraced))
+		s.add("reading", fmt.Sprintf("%d more readings are not listed.", n-maxTraced))
 	}
 	switch {
 	case n == 0:
-		s.add("stored", "no readings: no sensor uses a value of this frame")
+		s.add("stored", "No readings are stored, because no sensor uses a value of this frame.")
 	case stored == 0:
-		s.add("stored", "the store has none of its readings")
+		s.add("stored", "None of the readings are stored.")
 	default:
 		if sampleTime.IsZero() {
 			sampleTime = s.frame.Time
 		}
-		s.steps = append(s.steps, inbound.Step{At: sampleTime, Name: "stored", Text: fmt.Sprintf("the store has %d of %d readings, at this time of the frame", stored, n)})
+		text := "The readings of the frame are stored with this time."
+		if stored < n {
+			text = fmt.Sprintf("%d of %d readings of the frame are stored with this time.", stored, n)
+		}
+		s.steps = append(s.steps, inbound.Step{At: sampleTime, Name: "stored", Text: text})
 	}
 }
 
@@ -128,19 +133,20 @@ func (s *frameSteps) reading(r *iot.Difference) string {
 	if point == nil {
 		point = r.Old
 	}
-	text := r.Key + " = " + s.value(point)
-	if r.SensorTypeID != "" && r.SensorTypeID != r.Key {
-		text += " (" + r.SensorTypeID + ")"
+	key := r.Key
+	if r.SensorTypeID != "" && r.SensorTypeID != key {
+		key += " (" + r.SensorTypeID + ")"
 	}
+	text := key + " is " + s.value(point)
 	switch r.Effect {
 	case iot.Added:
-		return text + "; not in the store: a replay would add it"
+		return text + ". It is not stored; a replay adds it."
 	case iot.Changed:
-		return text + "; the store has " + s.value(r.Old) + ": a replay would change it"
+		return text + ". The stored value is " + s.value(r.Old) + "; a replay changes it."
 	case iot.Retained:
-		return text + "; in the store, but the decoder no longer returns it"
+		return text + " in the store. The decoder no longer returns it; a replay keeps it."
 	default:
-		return text
+		return text + "."
 	}
 }
 

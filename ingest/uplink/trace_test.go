@@ -26,31 +26,31 @@ func TestStepsOfFrames(t *testing.T) {
 		{"a stored frame", iot.PreviewedFrame{Identifier: "shed", Kind: decoders.Uplink, Device: device, Decoder: decoder, Time: frameTime, Readings: []iot.Difference{
 			{Effect: iot.Unchanged, Key: "t", SensorTypeID: "temperature", Time: frameTime, New: point(21.5), Old: point(21.5)},
 		}}, []string{
-			`device: shed is the device d1, "The shed"`, `decoder: lpp, "LPP", codec cayenne_lpp`, "reading: t = 21.5 °C (temperature)",
-			"stored at 12:00:00: the store has 1 of 1 readings, at this time of the frame",
+			`device: The device "The shed" has the identifier shed.`, `decoder: The decoder "LPP" decodes the frame with the codec cayenne_lpp.`, "reading: t (temperature) is 21.5 °C.",
+			"stored at 12:00:00: The readings of the frame are stored with this time.",
 		}},
 		{"a frame after a change of its decoder", iot.PreviewedFrame{Identifier: "shed", Kind: decoders.Uplink, Device: device, Decoder: decoder, Readings: []iot.Difference{
 			{Effect: iot.Changed, Key: "t", Time: frameTime, New: point(2), Old: point(20)},
 			{Effect: iot.Added, Key: "u", Time: frameTime, New: &iot.Point{Key: "u", Text: "open", IsText: true}},
 			{Effect: iot.Retained, Key: "v", Time: frameTime, Old: point(7)},
 		}}, []string{
-			`device: shed is the device d1, "The shed"`, `decoder: lpp, "LPP", codec cayenne_lpp`,
-			"reading: t = 2 °C; the store has 20 °C: a replay would change it", `reading: u = "open"; not in the store: a replay would add it`,
-			"reading: v = 7 °C; in the store, but the decoder no longer returns it",
-			"stored at 12:00:00: the store has 2 of 3 readings, at this time of the frame",
+			`device: The device "The shed" has the identifier shed.`, `decoder: The decoder "LPP" decodes the frame with the codec cayenne_lpp.`,
+			"reading: t is 2 °C. The stored value is 20 °C; a replay changes it.", `reading: u is "open". It is not stored; a replay adds it.`,
+			"reading: v is 7 °C in the store. The decoder no longer returns it; a replay keeps it.",
+			"stored at 12:00:00: 2 of 3 readings of the frame are stored with this time.",
 		}},
 		{"a duplicate", iot.PreviewedFrame{Outcome: iot.Outcome{Duplicate: true, Repeats: "n1-u3.1"}, Identifier: "shed", Kind: decoders.Uplink, Device: device}, []string{
-			`device: shed is the device d1, "The shed"`, "duplicate: the same frame as event n1-u3, which came first; this one is dropped",
+			`device: The device "The shed" has the identifier shed.`, "duplicate: The frame was received before as the event n1-u3, so it is dropped.",
 		}},
 		{"a frame of an unknown device", iot.PreviewedFrame{Outcome: iot.Outcome{Refused: "the account has no location"}, Identifier: "shed", Device: iot.Device{Identifier: "shed"}}, []string{
-			"device: shed is unknown; a frame would create it", "refused: nothing is stored: the account has no location",
+			"device: The device shed is unknown. A replay creates it.", "refused: No readings are stored: the account has no location.",
 		}},
 		{"a join", iot.PreviewedFrame{Identifier: "shed", Kind: decoders.Join, Device: device}, []string{
-			`device: shed is the device d1, "The shed"`, "decoder: not used: only uplinks have readings, and this frame is of kind join",
+			`device: The device "The shed" has the identifier shed.`, "decoder: No decoder is used, because only uplinks have readings.",
 		}},
-		{"a frame without a mapped value", iot.PreviewedFrame{Outcome: iot.Outcome{Notes: decoders.Notes{"payload is empty"}}, Identifier: "shed", Kind: decoders.Uplink, Device: iot.Device{ID: "d1"}}, []string{
-			"device: shed is the device d1", "decoder: the device has none; nothing is decoded", "note: payload is empty",
-			"stored: no readings: no sensor uses a value of this frame",
+		{"a frame without a mapped value", iot.PreviewedFrame{Outcome: iot.Outcome{Notes: decoders.Notes{"payload is empty"}}, Identifier: "shed", Kind: decoders.Uplink, Device: iot.Device{ID: "d1", Identifier: "shed"}}, []string{
+			`device: The device "shed" has the identifier shed.`, "decoder: The device has no decoder, so nothing is decoded.", "note: payload is empty",
+			"stored: No readings are stored, because no sensor uses a value of this frame.",
 		}},
 	} {
 		var got []string

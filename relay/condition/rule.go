@@ -172,7 +172,7 @@ func clipText(args ...any) (any, error) { return clipped(args[0]), nil }
 func scalarText(args ...any) (any, error) {
 	switch args[0].(type) {
 	case map[string]any, []any:
-		return nil, errors.New("string needs a text, a number, a time, true or false")
+		return nil, errors.New("string needs a string, a number, a time, true or false")
 	}
 	return textOf(args[0]), nil
 }
@@ -187,7 +187,7 @@ func join(args ...any) (any, error) {
 	}
 	text := textOf(args[0]) + textOf(args[1])
 	if len(text) > maxString {
-		return nil, fmt.Errorf("a text would be longer than %d bytes", maxString)
+		return nil, fmt.Errorf("a string would be longer than %d bytes", maxString)
 	}
 	return text, nil
 }

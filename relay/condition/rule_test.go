@@ -220,9 +220,9 @@ func TestInvalidRuleBodiesAreRefused(t *testing.T) {
 func TestBodiesThatCannotBeEncoded(t *testing.T) {
 	for source, message := range map[string]string{
 		`values.window * 2`: "line 1, column 15: invalid operation: <nil> * int",
-		`string(values)`:    "string needs a text",
+		`string(values)`:    "string needs a string",
 		`values.count / 0`:  "the body is not valid JSON",
-		`values.long + "b"`: "a text would be longer than 1024 bytes",
+		`values.long + "b"`: "a string would be longer than 1024 bytes",
 		`[values,values,values,values,values,values,values,values,values,values,values,values,values,values]`: "the body is longer than 65536 bytes",
 	} {
 		b, err := CompileBody(source)

@@ -20,6 +20,13 @@ const (
 	VirtualNumber Kind = "vmn"
 )
 
+func (k Kind) words() string {
+	if k == VirtualNumber {
+		return "virtual number"
+	}
+	return "geographic"
+}
+
 // The names of the actions.
 const (
 	BlackHole    = "black_hole"

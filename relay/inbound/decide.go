@@ -61,12 +61,16 @@ func Decide(m *Message, routes []*Route, s Settings) Decision {
 		// The reason does not name relays of other accounts.
 		d.State, d.Reason = event.Unrouted, "no relay for "+m.To
 		if m.Account != 0 {
-			d.Reason = fmt.Sprintf("no relay of account %d for %s", m.Account, m.To)
+			d.Reason = "the account has no relay for " + m.To
 		}
+		var unmet []string
 		for _, c := range d.Considered {
 			if c.Holds != nil {
-				d.Reason += fmt.Sprintf("; %s relay %s has a filter that it does not meet", c.Kind, c.ID)
+				unmet = append(unmet, Relay{Kind: c.Kind, ID: c.ID}.label())
 			}
+		}
+		if len(unmet) > 0 {
+			d.Reason = "the message to " + m.To + " does not meet the condition of " + strings.Join(unmet, " or ")
 		}
 		return d
 	}
@@ -76,10 +80,14 @@ func Decide(m *Message, routes []*Route, s Settings) Decision {
 		return d
 	}
 	d.State, d.Deliveries = event.Done, route.deliveries(m, s)
-	d.Outcome = fmt.Sprintf("%s: %s, %d deliveries", route, route.Action.Name, len(d.Deliveries))
-	if route.Action.Name == DesktopSMS {
+	switch {
+	case route.Action.Name == DesktopSMS:
 		d.InboxMessage = &InboxMessage{Account: route.Account, Relay: route.ID, Labels: route.Action.Parameters, Message: *m}
-		d.Outcome = fmt.Sprintf("%s: %s, kept in the inbox", route, route.Action.Name)
+		d.Outcome = route.label() + " keeps the message in its inbox"
+	case len(d.Deliveries) == 0:
+		d.Outcome = route.label() + " discards the message"
+	default:
+		d.Outcome = route.label() + " forwards the message"
 	}
 	return d
 }
@@ -101,13 +109,13 @@ type Route struct {
 func Compile(r Relay) *Route {
 	route := &Route{Relay: r}
 	if r.Undecryptable {
-		route.broken = fmt.Errorf("%s cannot be performed: %w, then replay the message", r, relay.ErrUndecryptable)
+		route.broken = fmt.Errorf("%s cannot be used: %w, then replay the message", r.label(), relay.ErrUndecryptable)
 		return route
 	}
 	if r.Filter != "" {
 		var err error
 		if route.filter, err = condition.CompileFilter(r.Filter); err != nil {
-			route.broken = fmt.Errorf("%s cannot be performed: its filter is not valid: %w", r, err)
+			route.broken = fmt.Errorf("%s cannot be used: its condition is not valid: %w", r.label(), err)
 			return route
 		}
 	}
@@ -115,7 +123,7 @@ func Compile(r Relay) *Route {
 	// them.
 	if err := cmp.Or(r.Action.validate(r.Kind, func(*Template) error { return nil }), r.checkSIM()); err != nil {
 		fields := relay.FieldsOf(err)
-		route.broken = fmt.Errorf("%s cannot be performed: %s", r, strings.Join(slices.Concat(fields["action"], fields["parameters"]), " "))
+		route.broken = fmt.Errorf("%s cannot be used: %s", r.label(), strings.Join(slices.Concat(fields["action"], fields["parameters"]), " "))
 		return route
 	}
 	info, _ := actionOf(r.Kind, r.Action.Name)
@@ -160,9 +168,9 @@ func (d *Decision) match(m *Message, routes []*Route, zone *time.Location) (matc
 		c := ConsideredRelay{Kind: r.Kind, ID: r.ID, Account: r.Account, Why: reason, Filter: r.Filter}
 		switch {
 		case m.Account != 0 && r.Account != m.Account:
-			c.Why = "belongs to another account"
+			c.Why = "it belongs to another account"
 		case matched != nil:
-			c.Why += ", but " + matched.String() + " goes before it"
+			c.Why += ", but " + matched.label() + " takes precedence"
 		case r.filter == nil:
 			matched, d.Why = r, reason
 		default:
@@ -172,11 +180,11 @@ func (d *Decision) match(m *Message, routes []*Route, zone *time.Location) (matc
 			})
 			c.Holds = &holds
 			if !holds && filterErr == nil {
-				c.Why += ", but the message does not meet its filter"
+				c.Why += ", but the message does not meet its condition"
 				break
 			}
-			if matched, d.Why = r, reason+", and the message meets its filter"; filterErr != nil {
-				err = fmt.Errorf("%s: its filter: %w", r, filterErr)
+			if matched, d.Why = r, reason+", and the message meets its condition"; filterErr != nil {
+				err = fmt.Errorf("the condition of %s fails: %w", r.label(), filterErr)
 			}
 		}
 		d.Considered = append(d.Considered, c)
@@ -186,7 +194,7 @@ func (d *Decision) match(m *Message, routes []*Route, zone *time.Location) (matc
 
 func (r *Route) fits(number string) (bool, string) {
 	if r.Kind == VirtualNumber {
-		return r.Number == number, "is the virtual number " + r.Number
+		return r.Number == number, "its number is " + r.Number
 	}
-	return strings.HasPrefix(number, r.Number), "has the prefix " + r.Number
+	return strings.HasPrefix(number, r.Number), "its prefix " + r.Number + " matches"
 }

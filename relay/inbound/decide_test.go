@@ -186,7 +186,7 @@ func TestAnUndecryptableRelayQuarantinesItsMessages(t *testing.T) {
 	m.To = undecryptable.Number
 	d := Decide(m, []*Route{Compile(undecryptable), Compile(geo("g", "44", BlackHole))}, Settings{})
 	relaytest.Equal(t, "the state", d.State, event.Quarantined)
-	if want := "vmn relay v cannot be performed: " + relay.ErrUndecryptable.Error() + ", then replay the message"; d.Reason != want {
+	if want := "the virtual number relay v cannot be used: " + relay.ErrUndecryptable.Error() + ", then replay the message"; d.Reason != want {
 		t.Errorf("reason = %q, want %q", d.Reason, want)
 	}
 }

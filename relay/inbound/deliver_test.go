@@ -147,7 +147,7 @@ func TestDesktopMessagesAreStoredInTheInbox(t *testing.T) {
 	relaytest.Equal(t, "the account of the inbox message", d.InboxMessage.Account, 1)
 	relaytest.Equal(t, "the number of labels", len(d.InboxMessage.Labels), 2)
 	relaytest.Equal(t, "the number of deliveries", len(d.Deliveries), 0)
-	relaytest.Equal(t, "the outcome", d.Outcome, "vmn relay v1: desktopsms, kept in the inbox")
+	relaytest.Equal(t, "the outcome", d.Outcome, "the virtual number relay v1 keeps the message in its inbox")
 	w := newWorld(t, vmn("v1", "447860000001", DesktopSMS, "front"))
 	got := receive(t, w.service(), numbered("e1", "447860000001"))
 	relaytest.Equal(t, "the state of the event", got[0].State, event.Done)

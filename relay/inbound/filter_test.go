@@ -25,13 +25,13 @@ func TestFiltersChooseTheRelay(t *testing.T) {
 		number, long, short string
 		matched, reason     string
 	}{
-		"no filter":                            {"", "", "", "v1", "is the virtual number 447860000001"},
-		"a filter that holds":                  {`originator startsWith "4477"`, "", "", "v1", "is the virtual number 447860000001, and the message meets its filter"},
-		"a filter that does not hold":          {`text contains "STOP"`, "", "", "long", "has the prefix 4478"},
-		"the time in the zone of the settings": {`time >= "12:00"`, "", "", "v1", "is the virtual number 447860000001, and the message meets its filter"},
-		"weekday and date":                     {`weekday != 3`, `weekday == 3 and date == "2026-07-01"`, "", "long", "has the prefix 4478, and the message meets its filter"},
-		"two filters that do not hold":         {"false", "false", "", "short", "has the prefix 44"},
-		"the network":                          {`network == "Example Mobile"`, "", "", "v1", "is the virtual number 447860000001, and the message meets its filter"},
+		"no filter":                            {"", "", "", "v1", "its number is 447860000001"},
+		"a filter that holds":                  {`originator startsWith "4477"`, "", "", "v1", "its number is 447860000001, and the message meets its condition"},
+		"a filter that does not hold":          {`text contains "STOP"`, "", "", "long", "its prefix 4478 matches"},
+		"the time in the zone of the settings": {`time >= "12:00"`, "", "", "v1", "its number is 447860000001, and the message meets its condition"},
+		"weekday and date":                     {`weekday != 3`, `weekday == 3 and date == "2026-07-01"`, "", "long", "its prefix 4478 matches, and the message meets its condition"},
+		"two filters that do not hold":         {"false", "false", "", "short", "its prefix 44 matches"},
+		"the network":                          {`network == "Example Mobile"`, "", "", "v1", "its number is 447860000001, and the message meets its condition"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := sample()
@@ -48,19 +48,18 @@ func TestAMessageThatMeetsNoFilterIsUnrouted(t *testing.T) {
 	m := sample()
 	m.Account = 1
 	d := Decide(m, filtered("false", "false", "coding == 8"), Settings{Zone: london(t)})
-	want := "no relay of account 1 for 447860000001; vmn relay v1 has a filter that it does not meet; " +
-		"geo relay long has a filter that it does not meet; geo relay short has a filter that it does not meet"
+	want := "the message to 447860000001 does not meet the condition of the virtual number relay v1 or the geographic relay long or the geographic relay short"
 	relaytest.Equal(t, "state and reason", []any{d.State, d.Reason}, []any{event.Unrouted, want})
 	relaytest.Equal(t, "the matched relay", d.Matched, nil)
 	for i, c := range d.Considered[:3] {
 		relaytest.Equal(t, fmt.Sprintf("whether the filter of relay %d holds", i), c.Holds, new(false))
-		if c.Filter == "" || !strings.HasSuffix(c.Why, "does not meet its filter") {
+		if c.Filter == "" || !strings.HasSuffix(c.Why, "does not meet its condition") {
 			t.Errorf("reason of relay %d with filter %q = %q", i, c.Filter, c.Why)
 		}
 	}
 	foreign := d.Considered[3]
 	relaytest.Equal(t, "whether the filter of another account's relay holds", foreign.Holds, nil)
-	relaytest.Equal(t, "the reason of another account's relay", foreign.Why, "belongs to another account")
+	relaytest.Equal(t, "the reason of another account's relay", foreign.Why, "it belongs to another account")
 }
 
 // The message must not be dropped or sent to another relay.
@@ -72,8 +71,8 @@ func TestAFilterThatFailsQuarantinesTheMessage(t *testing.T) {
 		d := Decide(sample(), filtered(filter, "", ""), Settings{Zone: london(t)})
 		relaytest.Equal(t, name+": the state", d.State, event.Quarantined)
 		relaytest.Equal(t, name+": the number of deliveries", len(d.Deliveries), 0)
-		if d.Matched == nil || !strings.HasPrefix(d.Reason, "vmn relay v1") {
-			t.Errorf("%s: reason = %q, want vmn relay v1", name, d.Reason)
+		if d.Matched == nil || !strings.HasPrefix(d.Reason, "the virtual number relay v1") {
+			t.Errorf("%s: reason = %q, want the virtual number relay v1", name, d.Reason)
 		}
 	}
 }

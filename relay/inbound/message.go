@@ -85,9 +85,9 @@ func LanguagesOf(m *Message) sms.Languages {
 // NotesOf returns notes about a message's UDH, followed by its own Notes.
 func NotesOf(m *Message) (notes decoders.Notes) {
 	if _, err := sms.ParseUDH(m.UDH); err != nil {
-		notes.Add("its user data header cannot be read: " + err.Error())
+		notes.Add("the user data header cannot be read: " + err.Error())
 	} else if l := LanguagesOf(m); m.Coding == sms.GSM && l != l.Known() {
-		notes.Add(fmt.Sprintf("its language tables %d (locking) and %d (single shift) are not both known; the default one stands for the other", l.Locking, l.Single))
+		notes.Add(fmt.Sprintf("one of the language tables %d (locking) and %d (single shift) is unknown; the default table is used instead", l.Locking, l.Single))
 	}
 	notes.Add(m.Notes...)
 	return notes

@@ -38,6 +38,9 @@ type Relay struct {
 // String returns the kind and the id: "vmn relay v1".
 func (r Relay) String() string { return string(r.Kind) + " relay " + r.ID }
 
+// label returns the kind in words and the id: "the virtual number relay v1".
+func (r Relay) label() string { return "the " + r.Kind.words() + " relay " + r.ID }
+
 // Validate checks a relay before it is saved. The fields of the relay.KindInvalid error are
 // named as in the inventory: id, number or prefix, action, parameters, filter.
 func (r Relay) Validate(checkURL func(string) error) error {

@@ -186,7 +186,7 @@ func TestReceiveQuarantinesMessagesThatCannotBeRelayed(t *testing.T) {
 		state  event.State
 		reason string
 	}{
-		{event.Quarantined, "geo relay later cannot be performed: The action mvno needs a relay that names a SIM."},
+		{event.Quarantined, "the geographic relay later cannot be used: The action mvno needs a relay that names a SIM."},
 		{event.Quarantined, "%dest"},
 		{event.Unrouted, "no relay for 447999"},
 		{event.Done, ""},
@@ -200,7 +200,7 @@ func TestReceiveQuarantinesMessagesThatCannotBeRelayed(t *testing.T) {
 		}
 	}
 	relaytest.Equal(t, "the notes of the discarded messages", []string{strings.Join(got[3].Notes, ""), strings.Join(got[4].Notes, "")}, []string{
-		"nothing is delivered: geo relay hole: black_hole, 0 deliveries", "nothing is delivered: vmn relay idle: inactive, 0 deliveries",
+		"nothing is delivered: the geographic relay hole discards the message", "nothing is delivered: the virtual number relay idle discards the message",
 	})
 	if len(w.sent)+w.rows("delivery") != 0 {
 		t.Errorf("deliveries = %v, want none", w.sent)
@@ -242,13 +242,13 @@ func TestExplainCreatesNoDeliveries(t *testing.T) {
 	w := newWorld(t, vmn("v1", "447860000001", Email, "a@example.com"), geo("g1", "4478", BlackHole), geo("g2", "447860", BlackHole))
 	d, err := w.service().Explain(t.Context(), numbered("e1", "447860000001"))
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the matched relay and its reason", []string{d.Matched.ID, d.Why}, []string{"v1", "is the virtual number 447860000001"})
+	relaytest.Equal(t, "the matched relay and its reason", []string{d.Matched.ID, d.Why}, []string{"v1", "its number is 447860000001"})
 	relaytest.Equal(t, "the number of deliveries", len(d.Deliveries), 1)
 	if len(d.Considered) != 3 {
 		t.Fatalf("considered relays = %d, want 3", len(d.Considered))
 	}
 	relaytest.Equal(t, "the second relay and its reason", []string{d.Considered[1].ID, d.Considered[1].Why},
-		[]string{"g2", "has the prefix 447860, but vmn relay v1 goes before it"})
+		[]string{"g2", "its prefix 447860 matches, but the virtual number relay v1 takes precedence"})
 	relaytest.Equal(t, "the saved deliveries, dispatched deliveries and claims", []int{w.rows("delivery"), len(w.sent), w.rows("carrier_id")}, []int{0, 0, 0})
 }
 

@@ -5,8 +5,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
@@ -35,7 +38,7 @@ type Post struct {
 // FrameTrace is the evaluation of a frame by rules.
 type FrameTrace struct {
 	ID   string // the id of its journal record
-	Text string // a description
+	Text string // a sentence that describes the frame
 	// Steps are the steps in which the frame was parsed and stored, in order.
 	Steps []Step
 	Rules []RuleTrace
@@ -43,8 +46,8 @@ type FrameTrace struct {
 
 // RuleTrace is the evaluation of a frame by a rule.
 type RuleTrace struct {
-	RuleID string
-	Text   string
+	RuleID, Name string
+	Text         string // a sentence with the result and its reason
 	// About is the id of the alarm or the frame that the deliveries are about; empty if there
 	// are no deliveries.
 	About string
@@ -71,7 +74,7 @@ type Step struct {
 	At      time.Time // zero if the time is not stored
 	Name    string    // received, read, duplicate, joined, routed, attempt, …
 	Message string    // the id of the message; empty for the whole event
-	Text    string
+	Text    string    // one or more sentences
 }
 
 // Trace traces an event. It returns relay.KindNotFound if this gateway does not have the event. For
@@ -99,20 +102,25 @@ func (t *traceBuilder) add(stepTime time.Time, name, message, text string) {
 }
 
 func (t *traceBuilder) event(ctx context.Context, p *Post) error {
-	origin := "from " + p.Source
+	received := "A request from " + p.Source + " was received"
 	if p.By != 0 {
-		origin += ", by account " + p.By.String()
+		owner := p.By.String()
 		if a, err := t.Accounts.Account(ctx, p.By); err == nil {
-			origin = fmt.Sprintf("from %s, by account %s (%d)", p.Source, a.Name, p.By)
+			owner = a.Name
 		}
+		received += " for the account " + owner
 	}
-	t.add(p.ReceivedAt, "received", "", origin+"; safe on disk")
-	switch p.State {
-	case event.Pending:
-		t.add(time.Time{}, "waits", "", "has not been processed yet")
+	t.add(p.ReceivedAt, "received", "", received+" and stored in the journal.")
+	switch {
+	case p.State == event.Pending:
+		t.add(time.Time{}, "waits", "", sentence("The event waits to be processed", p.Reason))
 		return nil
-	case event.Quarantined, event.Unrouted:
-		t.add(time.Time{}, string(p.State), "", p.Reason)
+	case p.State == event.Quarantined:
+		t.add(time.Time{}, string(p.State), "", sentence("The event is quarantined", p.Reason)+" Correct the cause, then replay the event.")
+	case p.State == event.Unrouted && p.Kind == event.Receipt:
+		t.add(time.Time{}, string(p.State), "", sentence("No sent message matches the receipt", p.Reason))
+	case p.State == event.Unrouted:
+		t.add(time.Time{}, string(p.State), "", sentence("No relay takes the message", p.Reason)+" Add or change a relay, then replay the event.")
 	}
 	switch p.Kind {
 	case event.Uplink:
@@ -123,7 +131,7 @@ func (t *traceBuilder) event(ctx context.Context, p *Post) error {
 	}
 	found, description, err := p.Messages()
 	if description != "" {
-		t.add(time.Time{}, "read", "", description)
+		t.add(time.Time{}, "read", "", "The request is "+description+".")
 	}
 	if relay.KindOf(err) == relay.KindUnavailable {
 		return err
@@ -152,7 +160,7 @@ func (t *traceBuilder) frames(ctx context.Context, p *Post) error {
 	}
 	post, found, err := p.Frames(ctx)
 	if relay.KindOf(err) == relay.KindUnavailable {
-		t.add(time.Time{}, "waits", "", "the frames cannot be read now, because a back end is down")
+		t.add(time.Time{}, "waits", "", "The frames cannot be read now because a back end is down.")
 		return nil
 	}
 	if err != nil {
@@ -165,7 +173,7 @@ func (t *traceBuilder) frames(ctx context.Context, p *Post) error {
 			t.add(s.At, s.Name, f.ID, s.Text)
 		}
 		for _, r := range f.Rules {
-			t.add(time.Time{}, "rule", f.ID, "rule "+r.RuleID+": "+r.Text)
+			t.add(time.Time{}, "rule", f.ID, r.Text)
 			if r.About == "" {
 				continue
 			}
@@ -175,7 +183,7 @@ func (t *traceBuilder) frames(ctx context.Context, p *Post) error {
 			}
 			for i := range ds {
 				if ds[i].Kind == outbox.KindRule && ds[i].Relay == r.RuleID {
-					t.delivery(f.ID, &ds[i])
+					t.delivery(f.ID, "The rule "+strconv.Quote(r.Name), &ds[i])
 					t.trace.Deliveries = append(t.trace.Deliveries, ds[i])
 				}
 			}
@@ -185,8 +193,8 @@ func (t *traceBuilder) frames(ctx context.Context, p *Post) error {
 }
 
 func (t *traceBuilder) message(ctx context.Context, m Message) error {
-	text := fmt.Sprintf("from %s to %s, coding %d", m.From, m.To, m.Coding)
-	t.add(time.Time{}, "read", m.ID, text)
+	encoding := map[sms.Coding]string{sms.GSM: "GSM 7-bit", sms.Binary: "binary", sms.UCS2: "UCS-2"}[m.Coding]
+	t.add(time.Time{}, "read", m.ID, fmt.Sprintf("The message is from %s to %s, encoding %s.", m.From, m.To, cmp.Or(encoding, fmt.Sprint(m.Coding))))
 	for _, note := range NotesOf(&m) {
 		t.add(time.Time{}, "note", m.ID, note)
 	}
@@ -196,12 +204,12 @@ func (t *traceBuilder) message(ctx context.Context, m Message) error {
 	}
 	switch p := traced.Part; {
 	case traced.DuplicateOf != "":
-		t.add(time.Time{}, "duplicate", m.ID, "the same as "+traced.DuplicateOf+", sent again by the carrier")
+		t.add(time.Time{}, "duplicate", m.ID, "The carrier sent the message again. It was received before as "+traced.DuplicateOf+", so it is dropped.")
 		return nil
 	case p != nil && traced.MessageID == "":
-		t.add(time.Time{}, "joined", m.ID, fmt.Sprintf("part %d of %d; waits for the others, or they have expired", p.Number, p.Total))
+		t.add(time.Time{}, "joined", m.ID, fmt.Sprintf("This is part %d of %d of a message. It waits for the other parts, or they did not arrive in time.", p.Number, p.Total))
 	case p != nil:
-		t.add(time.Time{}, "joined", m.ID, fmt.Sprintf("part %d of %d of the message %s", p.Number, p.Total, traced.MessageID))
+		t.add(time.Time{}, "joined", m.ID, fmt.Sprintf("This is part %d of %d of the message %s.", p.Number, p.Total, traced.MessageID))
 	}
 	return t.routed(ctx, cmp.Or(traced.MessageID, m.ID), traced)
 }
@@ -218,37 +226,46 @@ func (t *traceBuilder) routed(ctx context.Context, id string, traced MessageTrac
 		return err
 	}
 	if len(ds) == 0 && traced.Part == nil {
-		t.add(time.Time{}, "routed", id, "no deliveries; as the relays are now: "+cmp.Or(traced.Decision.Outcome, traced.Decision.Reason))
+		t.add(time.Time{}, "routed", id, sentence("No deliveries were created. With the current relays", cmp.Or(traced.Decision.Outcome, traced.Decision.Reason)))
 	}
 	for i := range ds {
-		t.delivery(id, &ds[i])
+		t.delivery(id, "The relay "+ds[i].Relay, &ds[i])
 	}
 	t.trace.Deliveries = append(t.trace.Deliveries, ds...)
 	return nil
 }
 
-func (t *traceBuilder) delivery(id string, d *outbox.Delivery) {
-	creator := "relay"
-	if d.Kind == outbox.KindRule {
-		creator = "rule"
-	}
-	t.add(d.CreatedAt, "routed", id, fmt.Sprintf("%s %s: delivery %s to %s", creator, d.Relay, d.ID, outbox.MaskTarget(d.Target())))
+// delivery adds the steps of a delivery. creator is its relay or rule: "The relay v1".
+func (t *traceBuilder) delivery(id, creator string, d *outbox.Delivery) {
+	target := outbox.MaskTarget(d.Target())
+	t.add(d.CreatedAt, "routed", id, creator+" creates a delivery to "+target+".")
 	for i, a := range d.Attempts {
-		took := a.Duration.Round(time.Millisecond)
-		outcome := fmt.Sprintf("answered %d after %s", a.Status, took)
-		if a.Error != "" {
-			outcome = fmt.Sprintf("%s after %s", cmp.Or(a.Reason, a.Error), took)
-		}
-		t.add(a.At, "attempt", id, fmt.Sprintf("delivery %s, attempt %d: %s", d.ID, i+1, outcome))
+		result := cmp.Or(a.Reason, a.Error, fmt.Sprintf("answered %d", a.Status))
+		took := a.Duration.Round(time.Millisecond).Milliseconds()
+		t.add(a.At, "attempt", id, sentence(fmt.Sprintf("Attempt %d to deliver to %s ended after %d ms", i+1, target, took), result))
 	}
-	text := fmt.Sprintf("delivery %s is %s", d.ID, d.State)
-	if d.Reason != "" {
-		text += ": " + d.Reason
+	state := map[outbox.State]string{
+		outbox.Queued:    "waits for its first attempt",
+		outbox.Retrying:  "is attempted again at this time, because the last attempt failed",
+		outbox.Delivered: "succeeded",
+		outbox.Simulated: "was accepted by a simulator",
+		outbox.Dead:      "failed and is not attempted again until you replay it",
+	}[d.State]
+	switch d.Waits {
+	case outbox.WaitsForBreaker:
+		state = "waits because its endpoint is paused"
+	case outbox.WaitsForTurn:
+		state = "waits until the earlier deliveries to its endpoint have ended"
 	}
-	if !d.NextAttemptAt.IsZero() {
-		text += ", next at " + d.NextAttemptAt.UTC().Format(time.RFC3339Nano)
+	t.add(d.NextAttemptAt, "state", id, sentence("The delivery to "+target+" "+state, d.Reason))
+}
+
+// sentence appends a reason to the beginning of a sentence.
+func sentence(beginning, reason string) string {
+	if reason == "" {
+		return beginning + "."
 	}
-	t.add(time.Time{}, "state", id, text)
+	return beginning + ": " + strings.TrimSuffix(reason, ".") + "."
 }
 
 // MessageTrace has the stored results of processing a message.

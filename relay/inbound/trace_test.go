@@ -71,23 +71,32 @@ func TestATraceHasTheStepsOfAMessage(t *testing.T) {
 		ID: "d2", Account: 1, MessageID: "s1", Relay: "g1", CreatedAt: receivedAt.Add(2 * time.Second), Request: &outbox.Request{URL: "https://h/?token=secret"},
 	}, {
 		ID: "d1", Account: 1, MessageID: "s1", Relay: "g1", CreatedAt: receivedAt.Add(time.Second), Mail: &outbox.Mail{To: "a@example.com"},
+	}, {
+		ID: "d3", Account: 1, MessageID: "s1", Relay: "g1", CreatedAt: receivedAt.Add(5 * time.Second), Request: &outbox.Request{URL: "https://gone/"},
 	}}, receivedAt.Add(time.Minute)))(t)
-	retrying := outbox.Outcome{ID: "d2", Account: 1, State: outbox.Retrying, Reason: "answered 502", NextAttemptAt: receivedAt.Add(time.Minute)}
+	retrying := outbox.Outcome{ID: "d2", Account: 1, State: outbox.Retrying, Reason: "answered 502 Bad Gateway", NextAttemptAt: receivedAt.Add(time.Minute)}
 	attempt1, attempt2 := retrying, retrying
 	attempt1.Attempt = outbox.Attempt{At: receivedAt.Add(3 * time.Second), Duration: 1500 * time.Microsecond, Status: 502}
-	attempt2.Attempt = outbox.Attempt{At: receivedAt.Add(4 * time.Second), Duration: time.Second, Error: "no route"}
-	relaytest.Must(w.deliveries.Finish(t.Context(), []outbox.Outcome{attempt1, attempt2, {ID: "d1", Account: 1, State: outbox.Delivered}}))(t)
+	attempt2.Attempt = outbox.Attempt{At: receivedAt.Add(4 * time.Second), Duration: time.Second, Error: "dial tcp 10.0.0.1:443: i/o timeout", Reason: "no answer in time"}
+	dead := outbox.Outcome{ID: "d3", Account: 1, State: outbox.Dead, Reason: "answered 404 Not Found", Attempt: outbox.Attempt{At: receivedAt.Add(6 * time.Second), Duration: 20 * time.Millisecond, Status: 404}}
+	delivered := outbox.Outcome{ID: "d1", Account: 1, State: outbox.Delivered, Attempt: outbox.Attempt{At: receivedAt.Add(2 * time.Second), Duration: 40 * time.Millisecond, Status: 250}}
+	relaytest.Must(w.deliveries.Finish(t.Context(), []outbox.Outcome{attempt1, attempt2, delivered, dead}))(t)
 	p.add(event.Event{ID: "s1", Kind: event.SMS, State: event.Done}, "", nil, m)
-	want := `03|received||from json, by account acme (1); safe on disk
--|read|s1|from 447700900123 to 447860000001, coding 7
-04|routed|s1|relay g1: delivery d1 to a@example.com
--|state|s1|delivery d1 is delivered
-05|routed|s1|relay g1: delivery d2 to https://h/?token=***
-06|attempt|s1|delivery d2, attempt 1: answered 502 after 2ms
-07|attempt|s1|delivery d2, attempt 2: no route after 1s
--|state|s1|delivery d2 is retrying: answered 502, next at 2026-07-01T11:01:03Z
+	want := `03|received||A request from json was received for the account acme and stored in the journal.
+-|read|s1|The message is from 447700900123 to 447860000001, encoding GSM 7-bit.
+04|routed|s1|The relay g1 creates a delivery to a@example.com.
+05|attempt|s1|Attempt 1 to deliver to a@example.com ended after 40 ms: answered 250.
+-|state|s1|The delivery to a@example.com succeeded.
+05|routed|s1|The relay g1 creates a delivery to https://h/?token=***.
+06|attempt|s1|Attempt 1 to deliver to https://h/?token=*** ended after 2 ms: answered 502.
+07|attempt|s1|Attempt 2 to deliver to https://h/?token=*** ended after 1000 ms: no answer in time.
+03|state|s1|The delivery to https://h/?token=*** is attempted again at this time, because the last attempt failed: answered 502 Bad Gateway.
+08|routed|s1|The relay g1 creates a delivery to https://gone/.
+09|attempt|s1|Attempt 1 to deliver to https://gone/ ended after 20 ms: answered 404.
+-|state|s1|The delivery to https://gone/ failed and is not attempted again until you replay it: answered 404 Not Found.
 d1
-d2`
+d2
+d3`
 	if got := traceLines(t, tr, "s1"); got != want {
 		t.Errorf("trace:\n%s\nwant:\n%s", got, want)
 	}
@@ -103,19 +112,21 @@ func TestATraceExplainsMissingDeliveries(t *testing.T) {
 	p.add(event.Event{ID: "s2", Kind: event.SMS, State: event.Done}, "", nil, duplicate)
 	p.add(event.Event{ID: "s3", Kind: event.SMS, State: event.Done}, "", nil, part)
 	p.add(event.Event{ID: "s4", Kind: event.SMS, State: event.Pending}, "", nil, original)
-	p.add(event.Event{ID: "s5", Kind: event.SMS, State: event.Quarantined, Reason: "no number"}, "", errors.New("no number"))
-	p.add(event.Event{ID: "s6", Kind: event.SMS, State: event.Done}, "a delivery receipt", nil)
+	p.add(event.Event{ID: "s5", Kind: event.SMS, State: event.Quarantined, Reason: "the From field is required."}, "", errors.New("no number"))
+	p.add(event.Event{ID: "s6", Kind: event.SMS, State: event.Done}, "a delivery receipt: SM1 is sent", nil)
+	p.add(event.Event{ID: "s7", Kind: event.SMS, State: event.Unrouted, Reason: "the account has no relay for 4490"}, "", nil)
 	p.add(event.Event{ID: "r1", Kind: event.Receipt, State: event.Done, Notes: decoders.Notes{"octets were ignored"}}, "", nil)
 	p.add(event.Event{ID: "u1", Kind: event.Uplink, State: event.Done}, "", nil, original)
 	for id, want := range map[string]string{
-		"s1": "routed|s1|no deliveries; as the relays are now: geo relay g1: black_hole, 0 deliveries",
-		"s2": "duplicate|s2|the same as s1, sent again by the carrier",
-		"s3": "joined|s3|part 1 of 2; waits for the others, or they have expired",
-		"s4": "waits||has not been processed yet",
-		"s5": "quarantined||no number",
-		"s6": "read||a delivery receipt",
+		"s1": "routed|s1|No deliveries were created. With the current relays: the geographic relay g1 discards the message.",
+		"s2": "duplicate|s2|The carrier sent the message again. It was received before as s1, so it is dropped.",
+		"s3": "joined|s3|This is part 1 of 2 of a message. It waits for the other parts, or they did not arrive in time.",
+		"s4": "waits||The event waits to be processed.",
+		"s5": "quarantined||The event is quarantined: the From field is required. Correct the cause, then replay the event.",
+		"s6": "read||The request is a delivery receipt: SM1 is sent.",
+		"s7": "unrouted||No relay takes the message: the account has no relay for 4490. Add or change a relay, then replay the event.",
 		"r1": "note||octets were ignored",
-		"u1": "received||from json, by account acme (1); safe on disk",
+		"u1": "received||A request from json was received for the account acme and stored in the journal.",
 	} {
 		if got := traceLines(t, tr, id); !strings.HasSuffix(got, want) {
 			t.Errorf("trace of %s = %s, want %s", id, got, want)

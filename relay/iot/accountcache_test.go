@@ -44,7 +44,7 @@ func TestTheNextFrameFollowsChangesOfDecoderAndSensor(t *testing.T) {
 
 	relaytest.NoError(t, g.records.DeleteDecoder(t.Context(), 1, "d1"))
 	outcome := g.ingest(g.nextFrame(4, temperatureAndDoor))[0]
-	relaytest.Equal(t, "the reason after the decoder was deleted", outcome.Refused, "decoder d1 of device "+eui+" is not known")
+	relaytest.Equal(t, "the reason after the decoder was deleted", outcome.Refused, `decoder d1 of device "probe" is not known`)
 
 	relaytest.NoError(t, g.records.CreateDecoder(t.Context(), 1, decoder("d1", "temperature")), g.records.DeleteDevice(t.Context(), 1, g.device(1).ID))
 	g.mustStore(g.nextFrame(5, temperatureAndDoor))

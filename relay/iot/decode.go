@@ -99,14 +99,14 @@ func (w *workItem) decodable(now time.Time) bool {
 	case w.Frame.Encrypted:
 		w.refuse("the payload is encrypted")
 	case d.decoder == nil && d.Device.DecoderID != "":
-		w.refuse("decoder %s of device %s is not known", d.Device.DecoderID, d.Device.Identifier)
+		w.refuse("decoder %s of device %q is not known", d.Device.DecoderID, cmp.Or(d.Device.Name, d.Device.Identifier))
 	case d.decoder == nil:
-		w.refuse("device %s has no decoder", d.Device.Identifier)
+		w.refuse("device %q has no decoder", cmp.Or(d.Device.Name, d.Device.Identifier))
 	case d.decoder.compileErr != nil:
-		w.refuse("decoder %s: %v", d.decoder.ID, d.decoder.compileErr)
+		w.refuse("decoder %s: %v", cmp.Or(d.decoder.Name, d.decoder.ID), d.decoder.compileErr)
 	default:
 		if reason := d.decoder.program.suspensionReason(now); reason != "" {
-			w.refuse("decoder %s %s", d.decoder.ID, reason)
+			w.refuse("decoder %s %s", cmp.Or(d.decoder.Name, d.decoder.ID), reason)
 		}
 	}
 	return w.open()
@@ -238,10 +238,10 @@ func (w *workItem) parseNumber(r *decoders.Reading, t SensorType) *decoders.Read
 	text := strings.TrimSpace(r.Text)
 	number, err := strconv.ParseFloat(text, 64)
 	if err != nil || strings.Trim(text, "+-.eE0123456789") != "" {
-		w.note("%s: the text %.40q is not a number and is stored as text", r.Key, r.Text)
+		w.note("%s: the string %.40q is not a number and is stored as a string", r.Key, r.Text)
 		return r
 	}
-	w.note("%s: the text %.40q is stored as the number %v", r.Key, r.Text, number)
+	w.note("%s: the string %.40q is stored as the number %v", r.Key, r.Text, number)
 	return &decoders.Reading{Key: r.Key, Value: number, Time: r.Time}
 }
 

@@ -72,7 +72,7 @@ func TestARawFrameHasTheDataOfItsFrame(t *testing.T) {
 		{
 			"samples with their times",
 			decoders.Frame{Kind: decoders.Uplink, Samples: []decoders.Reading{{Key: "temperature", Value: 0, Time: sampledAt}, {Key: "humidity", Text: "", IsText: true}}},
-			iot.RawFrame{Kind: "uplink", Samples: []byte(`[{"key":"temperature","value":0,"time":"` + sampledAt.Format(time.RFC3339) + `"},{"key":"humidity","text":""}]`), Note: `humidity: the text "" is not a number and is stored as text`},
+			iot.RawFrame{Kind: "uplink", Samples: []byte(`[{"key":"temperature","value":0,"time":"` + sampledAt.Format(time.RFC3339) + `"},{"key":"humidity","text":""}]`), Note: `humidity: the string "" is not a number and is stored as a string`},
 		},
 		{"a payload over 1 KiB", decoders.Frame{Kind: decoders.Ack, Payload: make([]byte, 1025)}, iot.RawFrame{Kind: "ack", Truncated: true, Note: "frames of the kind ack have no readings"}},
 		{"values over 4 KiB", decoders.Frame{Kind: decoders.Ack, Object: values("note", longText)}, iot.RawFrame{Kind: "ack", Truncated: true, Note: "frames of the kind ack have no readings"}},

@@ -50,13 +50,13 @@ func TestNumbersInTexts(t *testing.T) {
 	_, err := g.AddSensor(t.Context(), 1, "d1", iot.Mapping{Key: "serial", SensorTypeID: "plain"})
 	relaytest.NoError(t, err)
 	for i, tc := range []struct{ key, text, want, note string }{
-		{"temperature", "-1.6", "-1.6", `temperature: the text "-1.6" is stored as the number -1.6`},
-		{"temperature", " 2.5e1 ", "25", `temperature: the text " 2.5e1 " is stored as the number 25`},
-		{"temperature", "open", `"open"`, `temperature: the text "open" is not a number and is stored as text`},
-		{"temperature", "0x10", `"0x10"`, `temperature: the text "0x10" is not a number and is stored as text`},
-		{"temperature", "1_0", `"1_0"`, `temperature: the text "1_0" is not a number and is stored as text`},
-		{"temperature", "inf", `"inf"`, `temperature: the text "inf" is not a number and is stored as text`},
-		{"temperature", "1e999", `"1e999"`, `temperature: the text "1e999" is not a number and is stored as text`},
+		{"temperature", "-1.6", "-1.6", `temperature: the string "-1.6" is stored as the number -1.6`},
+		{"temperature", " 2.5e1 ", "25", `temperature: the string " 2.5e1 " is stored as the number 25`},
+		{"temperature", "open", `"open"`, `temperature: the string "open" is not a number and is stored as a string`},
+		{"temperature", "0x10", `"0x10"`, `temperature: the string "0x10" is not a number and is stored as a string`},
+		{"temperature", "1_0", `"1_0"`, `temperature: the string "1_0" is not a number and is stored as a string`},
+		{"temperature", "inf", `"inf"`, `temperature: the string "inf" is not a number and is stored as a string`},
+		{"temperature", "1e999", `"1e999"`, `temperature: the string "1e999" is not a number and is stored as a string`},
 		{"serial", "0042", `"0042"`, ""},
 	} {
 		outcome := g.ingest(g.frame(fmt.Sprint("n1-u", i), values(tc.key, tc.text)))[0]

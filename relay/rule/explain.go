@@ -1,10 +1,10 @@
 package rule
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
@@ -17,6 +17,9 @@ type Explanation struct {
 	State        State  // Raised, Cleared or Forwarded by the frame; else empty
 	AlarmID      string // alarm raised or cleared by the frame
 	Why          string
+	// Outdated means that the rule was changed after the frame: Matched and Why are results of
+	// the current rule.
+	Outdated bool
 }
 
 // Explain evaluates the current rules for a stored frame, without their states from earlier frames. It
@@ -44,12 +47,12 @@ func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Store
 		if !p.evaluates(frame.trigger, frame.fromDevice) {
 			continue
 		}
-		e := Explanation{RuleID: p.Rule.ID, Name: p.Rule.Name}
+		e := Explanation{RuleID: p.Rule.ID, Name: p.Rule.Name, Outdated: p.Rule.UpdatedAt.After(frame.heardAt)}
 		switch {
 		case p.forwards():
-			e.Matched, e.State, e.Why = true, Forwarded, "the rule has no when"
+			e.Matched, e.State, e.Why = true, Forwarded, "the rule has no condition"
 		case p.Rule.On == OnSilent:
-			e.Why = "a frame ends the silence of its device"
+			e.Why = "the device sends again"
 		default:
 			st := PairState{Pair: Pair{p.Rule.ID, frame.device.ID}}
 			v := p.step(acct, &st, frame)
@@ -60,28 +63,28 @@ func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Store
 			if alarms[i].ClearedBy == f.Record {
 				e.State = Cleared
 			}
-		} else if e.Matched && e.State == "" {
-			e.Why += "; the frame raised no alarm: the alarm was raised already, or when must hold for longer"
+		} else if p.Rule.On == OnSilent {
+			e.Why = "the device was not silent"
+		} else if e.Matched && e.State == "" && p.Rule.For == 0 && !e.Outdated {
+			e.Why += ", but an alarm was already raised"
 		}
 		explanations = append(explanations, e)
 	}
 	return explanations, nil
 }
 
-// String returns the result and its reason in one line.
+// String returns the result and its reason in one or two sentences.
 func (e *Explanation) String() string {
-	name := strconv.Quote(e.Name)
-	switch e.State {
-	case Raised, Cleared:
-		return fmt.Sprintf("%s %s the alarm %s: %s", name, e.State, e.AlarmID, e.Why)
-	case Forwarded:
-		return name + " forwards the frame: " + e.Why
+	result := map[State]string{Raised: "raised an alarm", Cleared: "cleared its alarm", Forwarded: "forwarded the frame"}[e.State]
+	text := fmt.Sprintf("The rule %q %s", e.Name, cmp.Or(result, "did nothing"))
+	if e.Outdated {
+		return text + ". It was changed after the frame; now " + e.Why + "."
 	}
-	return name + " did not fire: " + e.Why
+	return text + ": " + e.Why + "."
 }
 
 // About returns the message ID of the rule's deliveries for a frame: the record for a forwarded frame,
-// else the ID of the alarm, or an empty text without an alarm.
+// else the ID of the alarm, or "" without an alarm.
 func (e *Explanation) About(record string) string {
 	if e.State == Forwarded {
 		return record

@@ -237,7 +237,7 @@ func (t *trial) addForwarded(batch []firing) {
 	occurrences := make([]Occurrence, len(batch))
 	for i, f := range batch {
 		occurrences[i] = f.Occurrence
-		t.results = append(t.results, TrialResult{Time: f.Time, Matched: true, State: Forwarded, Why: "the rule has no when", Readings: f.Readings})
+		t.results = append(t.results, TrialResult{Time: f.Time, Matched: true, State: Forwarded, Why: "the rule has no condition", Readings: f.Readings})
 	}
 	lastResult := &t.results[len(t.results)-1]
 	lastResult.Requests, lastResult.Why = t.requests(occurrences, lastResult.Why)

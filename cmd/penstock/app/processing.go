@@ -59,6 +59,7 @@ func (g *Gateway) openProcessing(stores backends, senders outbound, receipts *me
 	})
 	g.whileOpen(p.devices.Run)
 	p.frames = uplink.NewProcessor(p.devices, g.log)
+	p.frames.FindDevice = stores.records.Devices.DeviceByIdentifier
 	p.messages = carrier.NewProcessor(p.inbound)
 	alphabets := make(map[string]pdu.Alphabet, len(g.cfg.Carriers)) // the default of each SMSC
 	for _, c := range g.cfg.Carriers {

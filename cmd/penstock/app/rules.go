@@ -87,8 +87,7 @@ func (f frameTracer) trace(ctx context.Context, acct relay.AccountID, it *intake
 	for i := range frames {
 		frame := &frames[i]
 		trace := inbound.FrameTrace{
-			ID: uplink.RecordOf(it, i, len(frames)), Text: fmt.Sprintf("%s of device %s; readings: %d", frame.Kind, frame.Identifier, len(frame.Points)),
-			Steps: uplink.Steps(frame, types),
+			ID: uplink.RecordOf(it, i, len(frames)), Text: fmt.Sprintf("A frame of the kind %s from the device %s.", frame.Kind, frame.Identifier), Steps: uplink.Steps(frame, types),
 		}
 		if frame.Stored != nil {
 			explanation, err := f.rules.Explain(ctx, acct, *frame.Stored)
@@ -96,7 +95,7 @@ func (f frameTracer) trace(ctx context.Context, acct relay.AccountID, it *intake
 				return nil, nil, err
 			}
 			for _, e := range explanation {
-				trace.Rules = append(trace.Rules, inbound.RuleTrace{RuleID: e.RuleID, Text: e.String(), About: e.About(frame.Stored.Record)})
+				trace.Rules = append(trace.Rules, inbound.RuleTrace{RuleID: e.RuleID, Name: e.Name, Text: e.String(), About: e.About(frame.Stored.Record)})
 			}
 		}
 		traces = append(traces, trace)

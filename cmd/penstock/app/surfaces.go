@@ -153,6 +153,7 @@ func (g *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry
 		Backends: g.checks, Metrics: metrics, Now: time.Now, Logger: g.log,
 		Users: users, Provider: providerOf(g.cfg), Audit: records.Audit,
 		PublicURL: g.cfg.PublicURL, Program: p, Traffic: ring,
+		Operations: openapi.Operations(restv2.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), admin.OpenAPI()),
 	})
 }
 

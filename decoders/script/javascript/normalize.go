@@ -46,7 +46,7 @@ func (r *realm) normalize(f goja.Callable, data goja.Value, res *decoders.Result
 		switch {
 		case taken[slotOf(reading)]:
 		case len(res.Readings) >= values.MaxReadings:
-			res.Excess = fmt.Sprintf("%s: a frame may give %d readings, the rest is left out", reading.Key, values.MaxReadings)
+			res.Excess = fmt.Sprintf("%s: a frame may have at most %d readings; the others are ignored", reading.Key, values.MaxReadings)
 		default:
 			res.Readings = append(res.Readings, reading)
 		}

@@ -173,25 +173,25 @@ func TestChangesAsAnAccountAreRecorded(t *testing.T) {
 	g.WithToken("acme-all-0123456").With("X-Account", "acme").Do("PATCH", "/iot/decoders/lpp", `{"name":"Own"}`).Mentions(t, 200)
 	var log struct {
 		Data []struct {
-			Actor, Role, Operation, Target, Outcome string
-			AccountName                             string `json:"account_name"`
-			Request, Before, After                  json.RawMessage
+			Actor, Role, Action, Target, Outcome string
+			AccountName                          string `json:"account_name"`
+			Request, Before, After               json.RawMessage
 		}
 	}
 	resp := g.Admin().Get("/admin/audit?account=acme")
 	resp.Decode(t, &log)
 	var got []string
 	for _, e := range log.Data {
-		got = append(got, fmt.Sprintf("%s (%s) %s %s: %s", e.Actor, e.Role, e.Operation, e.Target, e.Outcome))
+		got = append(got, fmt.Sprintf("%s (%s) %s %s: %s", e.Actor, e.Role, e.Action, e.Target, e.Outcome))
 	}
 	relaytest.Equal(t, "the entries", strings.Join(got[:min(len(got), 7)], "\n"), strings.Join([]string{
-		"admin token (admin) patchDecoder lpp: done",
-		"olga (operator) lookUpNumber 447700900123: done",
-		"olga (operator) generateToken l1: done",
-		"olga (operator) setUsageLimit 8944000000000000001: refused",
-		"olga (operator) sendMessage : done",
-		"olga (operator) patchGeographicRelay g1: refused",
-		"olga (operator) patchGeographicRelay g1: done",
+		"admin token (admin) Change a decoder lpp: done",
+		"olga (operator) Look up the network of a number 447700900123: done",
+		"olga (operator) Token generation l1: done",
+		"olga (operator) Set the monthly limit of a SIM 8944000000000000001: refused",
+		"olga (operator) Send a message : done",
+		"olga (operator) Change the action of a geographic prefix g1: refused",
+		"olga (operator) Change the action of a geographic prefix g1: done",
 	}, "\n"))
 	resp.Mentions(t, 200, "447700900555", "https://example.com/in?key=***", `"name":"Tester"`)
 	for _, secret := range []string{"the secret text", "key=abc", "someone", "Own"} {

@@ -24,10 +24,10 @@ func TestExplainedRequestIsTheSentRequest(t *testing.T) {
 	}
 	relaytest.Equal(t, "the kind of the matched relay", e.Matched.Kind, "vmn")
 	relaytest.Equal(t, "the id of the matched relay", e.Matched.ID, "v-post")
-	relaytest.Equal(t, "the reason of the match", e.Matched.Why, "is the virtual number 447800020001")
+	relaytest.Equal(t, "the reason of the match", e.Matched.Why, "its number is 447800020001")
 	relaytest.Equal(t, "the id of the other relay", e.Considered[1].ID, "g-get")
-	if reason := e.Considered[1].Why; !strings.HasSuffix(reason, "vmn relay v-post goes before it") {
-		t.Errorf("reason of the other relay = %q, want that v-post goes before it", reason)
+	if reason := e.Considered[1].Why; !strings.HasSuffix(reason, "the virtual number relay v-post takes precedence") {
+		t.Errorf("reason of the other relay = %q, want that v-post takes precedence", reason)
 	}
 	explained := e.Requests[0]
 	if explained.Refused != "" {
@@ -73,7 +73,7 @@ func TestExplainedRequestIsTheSentRequest(t *testing.T) {
 	}
 	relaytest.Equal(t, "the number of parts", part.Joined.Total, 3)
 	relaytest.Equal(t, "the number of missing parts", len(part.Joined.Missing), 2)
-	relaytest.Equal(t, "the outcome of the part", part.Outcome, "geo relay g-hole: black_hole, 0 deliveries")
+	relaytest.Equal(t, "the outcome of the part", part.Outcome, "the geographic relay g-hole discards the message")
 	unrouted := g.Explain(`{"account":1,"from":"1","to":"4490","text":"a"}`)
 	relaytest.Equal(t, "the state of a message to an unknown number", unrouted.State, "unrouted")
 	relaytest.Equal(t, "whether a relay matched", unrouted.Matched != nil, false)
@@ -83,7 +83,7 @@ func TestExplainedRequestIsTheSentRequest(t *testing.T) {
 	if len(toOtherAccount.Considered) == 0 {
 		t.Fatal("no relay was considered for a message to another account")
 	}
-	relaytest.Equal(t, "the reason of the first relay", toOtherAccount.Considered[0].Why, "belongs to another account")
+	relaytest.Equal(t, "the reason of the first relay", toOtherAccount.Considered[0].Why, "it belongs to another account")
 	if n := len(sink.Requests("/vmn-post")); n != 1 {
 		t.Errorf("sent requests = %d, want 1", n)
 	}

@@ -37,12 +37,12 @@ func TestTraceOfAMessage(t *testing.T) {
 	}
 	secondID := part(2)
 	g.AwaitProcessed()
-	checkOrder(t, "a part that waits", g.Trace(secondID), "received : from json, by account acme (1); safe on disk", "read : from 447700900123 to 447800020001, coding 7",
-		"joined : part 2 of 2; waits for the others", "0 deliveries")
+	checkOrder(t, "a part that waits", g.Trace(secondID), "received : A request from json was received for the account acme and stored in the journal.", "read : The message is from 447700900123 to 447800020001, encoding GSM 7-bit.",
+		"joined : This is part 2 of 2 of a message. It waits for the other parts", "0 deliveries")
 	firstID := part(1)
 	sink.Await(t, "/vmn-post", 2)
 	g.AwaitDelivery("v-post", "delivered")
-	steps := []string{"received", "joined", "of the message " + firstID, "routed", "relay v-post: delivery", "attempt", "attempt 1: answered 502", "attempt 2: answered 200", "is delivered", "1 deliveries"}
+	steps := []string{"received", "joined", "of the message " + firstID, "routed", "The relay v-post creates a delivery to http://", "attempt", "Attempt 1 to deliver to http://", "answered 502.", "Attempt 2 to deliver", "answered 200.", "succeeded.", "1 deliveries"}
 	checkOrder(t, "the first part", g.Trace(firstID), append([]string{"part 1 of 2"}, steps[2:]...)...)
 	checkOrder(t, "the second part", g.Trace(secondID), append([]string{"part 2 of 2"}, steps[2:]...)...)
 
@@ -52,10 +52,10 @@ func TestTraceOfAMessage(t *testing.T) {
 	receipt := acme.With("Content-Type", "application/x-www-form-urlencoded").Post("/inbound/sms/twilio", "MessageSid=SM1&MessageStatus=sent")
 	receipt.Mentions(t, 200, "Response")
 	g.AwaitProcessed()
-	checkOrder(t, "a repeated message", g.Trace(repeatedID), "duplicate", "the same as "+firstID, "0 deliveries")
-	checkOrder(t, "a discarded message", g.Trace(discardedID), "routed", "as the relays are now: geo relay g-hole: black_hole", "0 deliveries")
-	checkOrder(t, "a message without a relay", g.Trace(unroutedID), "unrouted : no relay of account 1 for 4490", "0 deliveries")
-	checkOrder(t, "a receipt", g.Trace(g.Events("source=twilio")[0].ID), "read : a delivery receipt: SM1 is sent", "0 deliveries")
+	checkOrder(t, "a repeated message", g.Trace(repeatedID), "duplicate", "It was received before as "+firstID, "0 deliveries")
+	checkOrder(t, "a discarded message", g.Trace(discardedID), "routed", "With the current relays: the geographic relay g-hole discards the message.", "0 deliveries")
+	checkOrder(t, "a message without a relay", g.Trace(unroutedID), "unrouted : No relay takes the message: the account has no relay for 4490. Add or change a relay, then replay the event.", "0 deliveries")
+	checkOrder(t, "a receipt", g.Trace(g.Events("source=twilio")[0].ID), "read : The request is a delivery receipt: SM1 is sent.", "0 deliveries")
 	g.Admin().Get("/admin/events/n1-s99").Expect(t, 404, `{"message":"Not found."}`)
 	g.Admin().Get("/admin/events/x").Expect(t, 404, `{"message":"Not found."}`)
 }
@@ -76,13 +76,13 @@ func TestTraceOfAFrame(t *testing.T) {
 	sink := e2e.NewSink(t, nil)
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml"))
 	acme := g.WithToken("acme-all-0123456")
-	rule := func(body string) string { return acme.Create("/iot/rules", body) }
+	rule := func(body string) { acme.Create("/iot/rules", body) }
 	post := func(url string) string {
 		return `"actions":[{"action":"http_post","parameters":["` + sink.URL + url + `"]}]`
 	}
-	warm := rule(`{"name":"Warm","on":"reading","when":"values.temperature > 30",` + post("/warm") + `}`)
-	wet := rule(`{"name":"Wet","on":"reading","when":"values.humidity > 80",` + post("/wet") + `}`)
-	forward := rule(`{"name":"Forward","on":"reading",` + post("/forward") + `}`)
+	rule(`{"name":"Warm","on":"reading","when":"values.temperature > 30",` + post("/warm") + `}`)
+	rule(`{"name":"Wet","on":"reading","when":"values.humidity > 80",` + post("/wet") + `}`)
+	rule(`{"name":"Forward","on":"reading",` + post("/forward") + `}`)
 	rule(`{"name":"Elsewhere","on":"reading","devices":{"name":"barn*"},` + post("/barn") + `}`)
 	rule(`{"name":"Joins","on":"event",` + post("/joins") + `}`)
 	postEvent := func(celsius string) string {
@@ -98,14 +98,14 @@ func TestTraceOfAFrame(t *testing.T) {
 	})
 	// Rules are listed by id. Rules that were created within a millisecond have any order.
 	firstTrace := g.Trace(hotID)
-	checkOrder(t, "the frame that raised an alarm", firstTrace, "received", "recognised : as a post of generic with 1 frame", "read : uplink of device shed; readings: 1",
-		"device : shed is the device ", `decoder : sent, "Decoded by the sender", codec json`, "reading : temperature = 31 °C", "stored : the store has 1 of 1 readings, at this time of the frame",
-		"rule : rule "+warm+`: "Warm" raised the alarm `, "when holds", "routed : rule "+warm+": delivery ", "/warm", "attempt 1: answered 200", "is delivered", "2 deliveries")
-	checkOrder(t, "the rule that lacks a value", firstTrace, "stored", "rule : rule "+wet+`: "Wet" did not fire: when: values.humidity is missing`)
-	checkOrder(t, "the rule without a condition", firstTrace, "stored", "rule : rule "+forward+`: "Forward" forwards the frame: the rule has no when`, "/forward", "is delivered", "2 deliveries")
+	checkOrder(t, "the frame that raised an alarm", firstTrace, "received", "recognised : The request has the format of generic and contains 1 frame.", "read : A frame of the kind uplink from the device shed.",
+		`device : The device "shed" has the identifier shed.`, `decoder : The decoder "Decoded by the sender" decodes the frame with the codec json.`, "reading : temperature is 31 °C.", "stored : The readings of the frame are stored with this time.",
+		`rule : The rule "Warm" raised an alarm: the condition is met.`, `routed : The rule "Warm" creates a delivery to `, "/warm", "answered 200.", "succeeded.", "2 deliveries")
+	checkOrder(t, "the rule that lacks a value", firstTrace, "stored", `rule : The rule "Wet" did nothing: the condition cannot be evaluated, because values.humidity is missing.`)
+	checkOrder(t, "the rule without a condition", firstTrace, "stored", `rule : The rule "Forward" forwarded the frame: the rule has no condition.`, "/forward", "succeeded", "2 deliveries")
 	secondTrace := g.Trace(hotterID)
-	checkOrder(t, "the next frame", secondTrace, "rule : rule "+warm+`: "Warm" did not fire: `, "the alarm was raised already", "1 deliveries")
-	checkOrder(t, "the next frame, forwarded", secondTrace, "stored", "rule : rule "+forward, "1 deliveries")
+	checkOrder(t, "the next frame", secondTrace, `rule : The rule "Warm" did nothing: the condition is met, but an alarm was already raised.`, "1 deliveries")
+	checkOrder(t, "the next frame, forwarded", secondTrace, "stored", `rule : The rule "Forward"`, "1 deliveries")
 	if strings.Contains(secondTrace, "Elsewhere") || strings.Contains(secondTrace, "Joins") {
 		t.Errorf("trace = %s\nwant no rules that do not apply", secondTrace)
 	}

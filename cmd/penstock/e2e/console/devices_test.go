@@ -62,7 +62,7 @@ func TestConsoleShowsDevices(t *testing.T) {
 	b.Click(`nav.tabs a[href*="tab=events"]`)
 	b.AwaitText("stored", "temperature 31")
 	b.Press("Timeline")
-	b.AwaitText("received", "reading")
+	b.AwaitText("Received", "Reading")
 	if !b.EvaluateCondition(`document.title !== "harm" && document.images.length === 0`) {
 		t.Error("the console rendered the name as markup")
 	}

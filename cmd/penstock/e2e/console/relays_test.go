@@ -48,10 +48,10 @@ func TestConsoleEditsAndExplainsARelay(t *testing.T) {
 	b.Set("input[name=to]", "447800312345")
 	b.Set("input[name=text]", "Alarm in hall 3")
 	b.Press("Try this message")
-	b.AwaitText("Taken by the geographic relay g-hole of account acme: it has the prefix 4478003, and the message meets its filter.", "GET request", "/corrected?m=Alarm%20in%20hall%203")
+	b.AwaitText("The geographic relay g-hole of the account acme takes the message: its prefix 4478003 matches, and the message meets its condition.", "HTTP request", "/corrected?m=Alarm%20in%20hall%203")
 	b.Set("input[name=text]", "Nothing")
 	b.Press("Try this message")
-	b.AwaitText("No relay takes it", "is not met")
+	b.AwaitText("No relay takes the message", "is not met")
 
 	g.WithToken("acme-all-0123456").Post("/inbound/sms/json", `{"id":"m1","from":"447700900123","to":"447800312345","text":"Alarm"}`).Mentions(t, 200, "id")
 	if request := sink.Await(t, "/corrected", 1); request.Query.Get("m") != "Alarm" {

@@ -41,7 +41,7 @@ func TestConsoleReplaysByRelayAndByReason(t *testing.T) {
 
 	b.Open(g.URL() + "/console#events")
 	b.SignIn()
-	b.AwaitText("no relay of account 1 for 449200000001")
+	b.AwaitText("the account has no relay for 449200000001")
 	openReplay(b, "relay", fmt.Sprint(created.Data.ID))
 	b.AwaitText("Replay 2 events?")
 	b.Press("Replay 2")
@@ -53,7 +53,7 @@ func TestConsoleReplaysByRelayAndByReason(t *testing.T) {
 		}
 		return numbers, len(numbers) == 2
 	})
-	relaytest.Equal(t, "the reasons of messages without a relay", strings.Join(unroutedReasons(), ", "), "no relay of account 1 for 449200000001")
+	relaytest.Equal(t, "the reasons of messages without a relay", strings.Join(unroutedReasons(), ", "), "the account has no relay for 449200000001")
 
 	openReplay(b, "reason", "for 4491")
 	b.AwaitText("No event matches.")

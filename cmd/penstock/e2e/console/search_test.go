@@ -23,7 +23,7 @@ func TestConsoleContinuesASearch(t *testing.T) {
 
 	b.Open(g.URL() + "/console#events")
 	b.SignIn()
-	b.AwaitText("no relay of account 1 for 449200000001")
+	b.AwaitText("the account has no relay for 449200000001")
 	b.AwaitCondition("requests are changed", `(() => {
 		const send = window.fetch;
 		window.searches = 0;

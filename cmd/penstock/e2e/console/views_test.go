@@ -68,7 +68,7 @@ func createRecordsForViews(g *e2e.Gateway) []view {
 		{"events", "events", []string{"Unrouted", "Frame"}},
 		{"deliveries", "deliveries", []string{"acme", "Inbound SMS", "Too warm"}},
 		{"jobs", "jobs", []string{"Suspend a SIM", "Claim tokens", "1 of 1 done"}},
-		{"trace", "trace?id=" + g.Events("kind=uplink")[0].ID, []string{"Timeline", "received"}},
+		{"trace", "trace?id=" + g.Events("kind=uplink")[0].ID, []string{"Timeline", "Received"}},
 		{"devices", "devices", []string{"shed", "dBm", "31 °C", "Decoded by the sender"}},
 		{"device", deviceAddress, []string{"31 °C", "band from minimum to maximum", "About this device"}},
 		{"device-events", deviceAddress + "&tab=events", []string{"Raw frames", "temperature 31"}},
@@ -100,7 +100,7 @@ func createRecordsForViews(g *e2e.Gateway) []view {
 			[]string{"Verified in this browser: the head is signed", "the entry leads to the signed root"}},
 		{"inventory", "inventory", []string{"acme", "3 tokens"}},
 		{"users", "users", []string{"vera"}},
-		{"audit", "audit", []string{"addUser"}},
+		{"audit", "audit", []string{"Add a user with a password"}},
 		{"password", "password", []string{"Current password"}},
 	}
 }

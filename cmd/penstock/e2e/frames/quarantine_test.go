@@ -16,7 +16,7 @@ func testQuarantine(t *testing.T, s *e2e.Site) {
 		{"a frame with an unknown decoder", "/webhooks/lorawan?decoder_id=none&event=up", e2e.Fixture(t, "chirpstack/up.json", "70b3d57ed0001234", "70b3d57ed0000002"), "decoder none is not known"},
 		{"an acknowledgement of an unknown device", "/webhooks/lorawan?event=ack", e2e.Fixture(t, "chirpstack/ack.json", "70b3d57ed0001234", "70b3d57ed0000003"), "device 70b3d57ed0000003 is not known"},
 		{"a body without a device", "/webhooks/lpwan", `{"hello": "world"}`, "deviceId"},
-		{"a sender without a parser", "/webhooks/sensor-vendor", `<note>of a sender that speaks XML</note>`, `sender "xml" have no parser`},
+		{"a sender without a parser", "/webhooks/sensor-vendor", `<note>of a sender that speaks XML</note>`, `sender "xml" are not supported`},
 	} {
 		t.Run(tc.name+" is answered 200 and quarantined with the reason", func(t *testing.T) {
 			e2e.PostWebhook(t, acme, tc.path, tc.body)

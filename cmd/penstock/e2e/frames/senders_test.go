@@ -44,22 +44,22 @@ func senderPosts() []senderPost {
 	)
 	return []senderPost{
 		{file: "chirpstack-legacy-loraserver/001.json", target: lorawan + payload, source: "chirpstack-v3",
-			outcome: "uplink of 3339343752356a14: f_cnt 10, f_port 5, 17 bytes, gateways 1, rssi -57 dBm, snr 10 dB, battery 78.7 %, margin 6 dB",
+			outcome: "uplink of 3339343752356a14: FCnt 10, FPort 5, 17 bytes, 1 gateway, RSSI -57 dBm, SNR 10 dB, battery 78.7 %, margin 6 dB",
 			device:  "3339343752356A14", frameTime: "2016-11-25T16:24:37.295915988Z", readings: "payload=0073000001670110026800030064040100",
 			radio: "f_cnt=10 f_port=5 rssi=-57 snr=10 gateways=1 battery=78.7 margin=6"},
 		{file: "chirpstack-v3/002.json", target: lorawan + payload + "&event=status", source: "chirpstack-v3",
 			outcome: "status of 0202020202020202: battery 75.5 %, margin 6 dB", device: "0202020202020202", radio: "battery=75.5 margin=6"},
 		{file: "chirpstack-v3/003.json", target: lorawan + payload + "&event=join", source: "chirpstack-v3",
-			outcome: "join of 0202020202020202: gateways 1, rssi -48 dBm, snr 9 dB", device: "02:02:02:02:02:02:02:02"},
+			outcome: "join of 0202020202020202: 1 gateway, RSSI -48 dBm, SNR 9 dB", device: "02:02:02:02:02:02:02:02"},
 		{file: "chirpstack-v3/004.json", target: lorawan + payload + "&event=ack", source: "chirpstack-v3",
-			outcome: "ack of 0202020202020202: f_cnt 15, gateways 1, rssi -48 dBm, snr 9 dB", device: "0202020202020202"},
+			outcome: "ack of 0202020202020202: FCnt 15, 1 gateway, RSSI -48 dBm, SNR 9 dB", device: "0202020202020202"},
 		{file: "chirpstack-v3/006.json", target: lorawan + payload + "&event=error", source: "chirpstack-v3",
 			outcome: "error of 0202020202020202: UPLINK_CODEC: ...", device: "0202020202020202"},
 		{file: "chirpstack-v3/007.json", target: lorawan + payload, source: "chirpstack-v3",
-			outcome: "uplink of 0202020202020202: f_cnt 10, f_port 5, 11 bytes, gateways 1, rssi -48 dBm, snr 9 dB", device: "0202020202020202",
+			outcome: "uplink of 0202020202020202: FCnt 10, FPort 5, 11 bytes, 1 gateway, RSSI -48 dBm, SNR 9 dB", device: "0202020202020202",
 			frameTime: "2019-11-08T13:59:25.048445Z", readings: "payload=02023b0003003702710c60", radio: "f_cnt=10 f_port=5 rssi=-48 snr=9 gateways=1"},
 		{file: "chirpstack-v4/001.json", target: lorawan + payload + "&event=up", source: "chirpstack-v4",
-			outcome: "uplink of 0101010101010101: f_cnt 0, f_port 1, 1 bytes, gateways 1, rssi -36 dBm, snr 10.5 dB", device: "0101010101010101",
+			outcome: "uplink of 0101010101010101: FCnt 0, FPort 1, 1 byte, 1 gateway, RSSI -36 dBm, SNR 10.5 dB", device: "0101010101010101",
 			frameTime: "2022-07-18T09:34:15.775023242Z", readings: "payload=aa", radio: "f_cnt=0 f_port=1 rssi=-36 snr=10.5 gateways=1"},
 		{file: "chirpstack-v4/002.json", target: lorawan + payload + "&event=status", source: "chirpstack-v4",
 			outcome: "status of 0101010101010101: battery 88.3 %, margin 10 dB", device: "0101010101010101",
@@ -69,7 +69,7 @@ func senderPosts() []senderPost {
 		{file: "chirpstack-v4/004.json", target: lorawan + "/below" + payload + "&event=ack", source: "chirpstack-v4",
 			outcome: "ack of 0101010101010101", device: "0101010101010101"},
 		{file: "chirpstack-v4/005.json", target: lorawan + payload + "&event=txack", source: "chirpstack-v4",
-			outcome: "txack of 0101010101010101: gateways 1", device: "0101010101010101"},
+			outcome: "txack of 0101010101010101: 1 gateway", device: "0101010101010101"},
 		{file: "chirpstack-v4/006.json", target: lorawan + payload + "&event=log", source: "chirpstack-v4",
 			outcome: "log of 0101010101010101: ERROR UPLINK_MIC: MIC of join-request is invalid, make sure keys are correct", device: "0101010101010101"},
 		{file: "chirpstack-v4/007.json", target: lorawan + payload + "&event=location", source: "chirpstack-v4",
@@ -78,7 +78,7 @@ func senderPosts() []senderPost {
 		{file: "chirpstack-v4/008.json", target: lorawan + payload + "&event=integration", source: "chirpstack-v4",
 			outcome: "service of 0016c001f000175a: loracloud modem_UplinkResponse", quarantineReason: "device 0016c001f000175a is not known"},
 		{file: "chirpstack-v4/009.json", target: vendor + payload, source: "chirpstack-v4",
-			outcome: "uplink of 1000000000000001: f_cnt 4, f_port 2, 2 bytes, gateways 1, rssi -35 dBm, snr 11.5 dB", device: "1000000000000001",
+			outcome: "uplink of 1000000000000001: FCnt 4, FPort 2, 2 bytes, 1 gateway, RSSI -35 dBm, SNR 11.5 dB", device: "1000000000000001",
 			frameTime: "2023-05-22T07:47:05.404859Z", readings: "payload=0112", radio: "f_cnt=4 f_port=2 rssi=-35 snr=11.5 gateways=1"},
 		{file: "cra-envelope/001.json", target: lpwan + payload, source: "cra-envelope",
 			outcome: "uplink of 00112233aabbccdd: 11 bytes, battery 100 %, adds to a frame", device: "00112233AABBCCDD",
@@ -90,67 +90,67 @@ func senderPosts() []senderPost {
 			outcome: "uplink of bchonod7rihjtvdmd2vg", device: "bchonod7rihjtvdmd2vg",
 			frameTime: "2019-05-16T08:15:18.318751Z", readings: "temperature.value=24.9"},
 		{file: "everynet/002.json", target: lorawan + payload, source: "everynet",
-			outcome: "uplink of 0004a30b00e9a0a9: f_cnt 105, f_port 100, 12 bytes, gateways 1, rssi -43 dBm, snr 9.5 dB", device: "0004a30b00e9a0a9",
+			outcome: "uplink of 0004a30b00e9a0a9: FCnt 105, FPort 100, 12 bytes, 1 gateway, RSSI -43 dBm, SNR 9.5 dB", device: "0004a30b00e9a0a9",
 			readings: "payload=0d0c7f0d0d5c0d03390c0cde", radio: "f_cnt=105 f_port=100 rssi=-43 snr=9.5 gateways=1"},
 		{file: "helium-console/001.json", target: commons + sent, source: "helium-console",
-			outcome: "uplink of 1d4a7d00003f9d6b: f_cnt 93, f_port 1, 9 bytes, gateways 1, rssi -88 dBm, snr 7.800000190734863 dB", device: "1D4A7D00003F9D6B",
+			outcome: "uplink of 1d4a7d00003f9d6b: FCnt 93, FPort 1, 9 bytes, 1 gateway, RSSI -88 dBm, SNR 7.800000190734863 dB", device: "1D4A7D00003F9D6B",
 			frameTime: "2021-08-18T13:44:57.659Z", readings: "latitude=52.2118033", radio: "f_cnt=93 f_port=1 rssi=-88 snr=7.800000190734863 gateways=1"},
 		{file: "helium-console/004.json", target: commons + payload, source: "helium-console",
-			outcome: "uplink of 373631320078747b: f_cnt 2, f_port 2, 16 bytes, gateways 1, rssi -116 dBm, snr -21.5 dB", device: "373631320078747b",
+			outcome: "uplink of 373631320078747b: FCnt 2, FPort 2, 16 bytes, 1 gateway, RSSI -116 dBm, SNR -21.5 dB", device: "373631320078747b",
 			frameTime: "2021-07-23T14:21:29.668Z", readings: "payload=0e0110cc000000000000000000000000", radio: "f_cnt=2 f_port=2 rssi=-116 snr=-21.5 gateways=1"},
 		{file: "kerlink-wanesy/001.json", target: lorawan + "/dataUp" + payload, header: "Klk-Unsent-Dataup: true", source: "kerlink-wanesy",
-			outcome: "uplink of 343737394a336f09: f_cnt 6940, f_port 2, 16 bytes, gateways 1, rssi -107 dBm, snr -7 dB", device: "343737394A336F09",
+			outcome: "uplink of 343737394a336f09: FCnt 6940, FPort 2, 16 bytes, 1 gateway, RSSI -107 dBm, SNR -7 dB", device: "343737394A336F09",
 			frameTime: "2019-07-08T13:18:36.089Z", readings: "payload=0027800bddfd773b447bf9fede870046", radio: "f_cnt=6940 f_port=2 rssi=-107 snr=-7 gateways=1"},
 		{file: "kpn-things-senml/001.json", target: lpwan + payload, source: "kpn-things-senml",
-			outcome: "uplink of 0059ac0000000000: f_port 3, 44 bytes", device: "0059AC0000000000", frameTime: "2025-12-26T13:13:40Z",
+			outcome: "uplink of 0059ac0000000000: FPort 3, 44 bytes", device: "0059AC0000000000", frameTime: "2025-12-26T13:13:40Z",
 			readings: "payload=1b0c6e0c6a640a01ffcd7304000c0a0946000300020002000200010001000100010001000007000000000000", radio: "f_port=3"},
 		{file: "loriot/001.json", target: lorawan + payload, source: "loriot",
-			outcome: "uplink of 1000000000000001: f_cnt 2, f_port 2, 2 bytes, gateways 1, rssi -21 dBm, snr 10 dB, battery 37 %", device: "1000000000000001",
+			outcome: "uplink of 1000000000000001: FCnt 2, FPort 2, 2 bytes, 1 gateway, RSSI -21 dBm, SNR 10 dB, battery 37 %", device: "1000000000000001",
 			frameTime: "2023-05-19T06:46:41.936Z", readings: "payload=0112", radio: "f_cnt=2 f_port=2 rssi=-21 snr=10 gateways=1 battery=37"},
 		{file: "loriot/002.json", target: lorawan + payload, source: "loriot",
-			outcome: "uplink of 1000000000000001: f_cnt 2, f_port 1, 1 bytes, gateways 1, rssi -21 dBm, snr 10 dB, battery 37 %", device: "1000000000000001",
+			outcome: "uplink of 1000000000000001: FCnt 2, FPort 1, 1 byte, 1 gateway, RSSI -21 dBm, SNR 10 dB, battery 37 %", device: "1000000000000001",
 			frameTime: "2023-05-19T06:46:41.936Z", readings: "payload=01", radio: "f_cnt=2 f_port=1 rssi=-21 snr=10 gateways=1 battery=37"},
 		{file: "loriot/005.json", target: lorawan + payload, source: "loriot",
-			outcome: "uplink of 0004a30b001adcb5: f_cnt 121, f_port 1, 11 bytes, gateways 1, rssi -119 dBm, snr -15.8 dB", device: "0004A30B001ADCB5",
+			outcome: "uplink of 0004a30b001adcb5: FCnt 121, FPort 1, 11 bytes, 1 gateway, RSSI -119 dBm, SNR -15.8 dB", device: "0004A30B001ADCB5",
 			frameTime: "2017-07-26T10:14:08.945Z", readings: "payload=02023b0003003702710c60", radio: "f_cnt=121 f_port=1 rssi=-119 snr=-15.8 gateways=1"},
 		{file: "milesight-development-platform/001.json", target: vendor + sent, source: "milesight-development-platform", outcome: "no frames"},
 		{file: "milesight-gateway-http/001.json", target: lorawan + payload, source: "chirpstack-v3",
-			outcome: "uplink of 24e1641092176759: f_cnt 0, f_port 85, 10 bytes, gateways 1, rssi -57 dBm, snr 10 dB", device: "24-E1-64-10-92-17-67-59",
+			outcome: "uplink of 24e1641092176759: FCnt 0, FPort 85, 10 bytes, 1 gateway, RSSI -57 dBm, SNR 10 dB", device: "24-E1-64-10-92-17-67-59",
 			readings: "payload=0175640367180104686d", radio: "f_cnt=0 f_port=85 rssi=-57 snr=10 gateways=1"},
 		{file: "monnit/001.json", target: vendor + sent, source: "monnit",
-			outcome: "status of 1161104; uplink of 1368042: gateways 1, battery 100 %", device: "1368042",
+			outcome: "status of 1161104; uplink of 1368042: 1 gateway, battery 100 %", device: "1368042",
 			frameTime: "2026-04-15T10:36:01Z", readings: "DryContact=0 voltage=3.07", radio: "gateways=1 battery=100"},
 		{file: "monnit/004.json", target: vendor, source: "monnit-rule",
 			outcome: "alert of 56789: Test: Test subject: Battery: 10%", quarantineReason: "device 56789 is not known"},
 		{file: "netmore/001.json", target: lpwan + payload, source: "netmore",
-			outcome: "uplink of 70b3d554600002e7: f_port 2, 26 bytes, gateways 1, rssi -104 dBm, snr -2 dB", device: "70b3d554600002e7",
+			outcome: "uplink of 70b3d554600002e7: FPort 2, 26 bytes, 1 gateway, RSSI -104 dBm, SNR -2 dB", device: "70b3d554600002e7",
 			frameTime: "2025-04-10T20:48:22.053Z", readings: "payload=b006b800013008cc98000002b8a8000399000000190840e40000", radio: "f_port=2 rssi=-104 snr=-2 gateways=1"},
 		{file: "sigfox/001.json", target: lpwan + payload, source: "sigfox",
-			outcome: "uplink of 1A2345: f_cnt 1492, 12 bytes, gateways 1, rssi -123 dBm, snr 18.86 dB", device: "1A2345",
+			outcome: "uplink of 1A2345: FCnt 1492, 12 bytes, 1 gateway, RSSI -123 dBm, SNR 18.86 dB", device: "1A2345",
 			frameTime: "2016-10-20T16:20:26Z", readings: "payload=920e82002731b01db0512201", radio: "f_cnt=1492 rssi=-123 snr=18.86 gateways=1"},
 		{file: "sigfox/006.json", target: lpwan + payload, source: "sigfox",
-			outcome: "location of CDBB84: f_cnt 172, at -11.847185868272895, 32.08352465774905, adds to a frame"},
+			outcome: "location of CDBB84: FCnt 172, at -11.847185868272895, 32.08352465774905, adds to a frame"},
 		{file: "sigfox/008.form.txt", target: lpwan + payload, header: "Content-Type: application/x-www-form-urlencoded", source: "sigfox",
-			outcome: "uplink of 153FF: f_cnt 2, 12 bytes, gateways 1, rssi -123.1 dBm, snr 23.67 dB", device: "153FF",
+			outcome: "uplink of 153FF: FCnt 2, 12 bytes, 1 gateway, RSSI -123.1 dBm, SNR 23.67 dB", device: "153FF",
 			frameTime: "2016-10-20T16:20:26Z", readings: "payload=3794a01820348220590d000f", radio: "f_cnt=2 rssi=-123.1 snr=23.67 gateways=1"},
 		{file: "thingpark/001.json", target: lorawan + payload, source: "thingpark",
-			outcome: "uplink of 70b3d57ba000156b: f_cnt 26, f_port 1, 11 bytes, gateways 1, rssi -114 dBm, snr 4.75 dB", device: "70B3D57BA000156B",
+			outcome: "uplink of 70b3d57ba000156b: FCnt 26, FPort 1, 11 bytes, 1 gateway, RSSI -114 dBm, SNR 4.75 dB", device: "70B3D57BA000156B",
 			frameTime: "2024-11-28T21:08:22.138Z", readings: "payload=02023b0003003702710c60", radio: "f_cnt=26 f_port=1 rssi=-114 snr=4.75 gateways=1"},
 		{file: "thingpark/119.json", target: lorawan + payload + "&" + actility, source: "thingpark",
-			outcome: "uplink of 20635f0108000496: f_cnt 18, f_port 17, 34 bytes, gateways 1, rssi -67 dBm, snr 9 dB", device: "20635F0108000496",
+			outcome: "uplink of 20635f0108000496: FCnt 18, FPort 17, 34 bytes, 1 gateway, RSSI -67 dBm, SNR 9 dB", device: "20635F0108000496",
 			frameTime: "2021-04-07T08:49:45.235Z", readings: "payload=032ce4850919d85d4c9f793ad148d24f32f3c6b5488f5a087cbeb1488f5a998c83ab", radio: "f_cnt=18 f_port=17 rssi=-67 snr=9 gateways=1"},
 		{file: "ttn-v2/001.json", target: commons + sent, source: "ttn-v2",
-			outcome: "uplink of 00e150e95369a0b0: f_cnt 29932, f_port 1, 11 bytes, gateways 4, rssi -54 dBm, snr 10.2 dB", device: "00E150E95369A0B0",
+			outcome: "uplink of 00e150e95369a0b0: FCnt 29932, FPort 1, 11 bytes, 4 gateways, RSSI -54 dBm, SNR 10.2 dB", device: "00E150E95369A0B0",
 			frameTime: "2020-04-05T13:26:44.519096325Z", readings: "gps_0.latitude=-33.9366", radio: "f_cnt=29932 f_port=1 rssi=-54 snr=10.2 gateways=4"},
 		{file: "tts-v3/001.json", target: commons + payload, source: "tts-v3", outcome: "join of 0004a30b001c0530", device: "0004A30B001C0530"},
-		{file: "tts-v3/003.json", target: commons + "/down/ack", source: "tts-v3", outcome: "ack of 0004a30b001c0530: f_port 15", device: "0004A30B001C0530"},
+		{file: "tts-v3/003.json", target: commons + "/down/ack", source: "tts-v3", outcome: "ack of 0004a30b001c0530: FPort 15", device: "0004A30B001C0530"},
 		{file: "tts-v3/004.json", target: commons, source: "tts-v3",
 			outcome: "error of app1/dev1: downlink failed: application downlink payload is too long", quarantineReason: "device app1/dev1 is not known"},
 		{file: "tts-v3/006.json", target: commons + payload, source: "tts-v3",
-			outcome: "uplink of 1000000000000001: f_cnt 10335, f_port 2, 2 bytes, gateways 1, rssi -35 dBm, snr 13.2 dB", device: "1000000000000001",
+			outcome: "uplink of 1000000000000001: FCnt 10335, FPort 2, 2 bytes, 1 gateway, RSSI -35 dBm, SNR 13.2 dB", device: "1000000000000001",
 			frameTime: "2023-05-19T05:33:35.641841782Z", readings: "payload=0112", radio: "f_cnt=10335 f_port=2 rssi=-35 snr=13.2 gateways=1"},
 		{file: "tts-v3/empty.json", target: commons + payload, source: "tts-v3",
-			outcome: "uplink of a84041d2c5182f01: f_cnt 71, f_port 2", device: "A84041D2C5182F01",
+			outcome: "uplink of a84041d2c5182f01: FCnt 71, FPort 2", device: "A84041D2C5182F01",
 			frameTime: "2026-02-14T06:30:12.5Z", radio: "f_cnt=71 f_port=2"},
 		{file: "ubibot/001.json", target: vendor + sent, reply: "200 SUCCESS", source: "ubibot",
 			outcome: "uplink of 123456", device: "123456", frameTime: "2022-04-24T09:06:56Z", readings: "field1=24.495308 field2=82"},
@@ -202,12 +202,13 @@ func checkPost(g *e2e.Gateway, t *testing.T, p senderPost) {
 	relaytest.Equal(t, "source", e.Source, p.source)
 	relaytest.Equal(t, "reason", e.Reason, p.quarantineReason)
 	relaytest.Equal(t, "state", e.State, map[bool]string{true: "done", false: "quarantined"}[p.quarantineReason == ""])
-	if !strings.HasPrefix(e.Outcome, p.outcome) || e.Raw != body {
-		t.Errorf("outcome = %s of\n%s\nwant %s", e.Outcome, e.Raw, p.outcome)
-	}
 	if p.device == "" {
+		checkOutcome(t, e, body, p.outcome)
 		return
 	}
+	var device struct{ Name, Identifier string }
+	acme.Get("/iot/devices/"+acme.AwaitDevice(p.device)).Decode(t, &device)
+	checkOutcome(t, e, body, strings.ReplaceAll(p.outcome, " of "+device.Identifier, " of "+device.Name))
 	if p.frameTime != "" {
 		post() // a repeated post gets the same answer, and nothing is stored twice
 	}
@@ -227,6 +228,13 @@ func checkPost(g *e2e.Gateway, t *testing.T, p senderPost) {
 	slices.Sort(got)
 	relaytest.Equal(t, "readings", strings.Join(got, " "), p.readings)
 	relaytest.Equal(t, "radio", radioFields(g, t, id, frameTime, startedAt), p.radio)
+}
+
+func checkOutcome(t *testing.T, e e2e.Event, body, want string) {
+	t.Helper()
+	if !strings.HasPrefix(e.Outcome, want) || e.Raw != body {
+		t.Errorf("outcome = %s of\n%s\nwant %s", e.Outcome, e.Raw, want)
+	}
 }
 
 // storedTime returns the time with which the frame is stored: its own time if it is plausible, else the

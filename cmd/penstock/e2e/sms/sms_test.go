@@ -97,7 +97,7 @@ func testPlaceholders(t *testing.T, s *e2e.Site) {
 		e2e.SameValues(t, sink.Await(t, "/languages", 2).Query, map[string]string{"stat": "2", "code": "7", "msg": "¡"})
 		acme.PostInbound(map[string]any{"id": "n3", "from": "447700900123", "to": "447800019998", "data": "feff0041", "coding": 16})
 		e2e.SameValues(t, sink.Await(t, "/languages", 3).Query, map[string]string{"stat": "0", "code": "16", "msg": "A"})
-		g.Admin().Get("/admin/events/"+id).Mentions(t, 200, "its language tables 99 (locking) and 0 (single shift) are not both known")
+		g.Admin().Get("/admin/events/"+id).Mentions(t, 200, "one of the language tables 99 (locking) and 0 (single shift) is unknown")
 	})
 	t.Run("a request with Kannel's parameters is answered with an empty body", func(t *testing.T) {
 		q := url.Values{"id": {"k1"}, "from": {"+447700900123"}, "to": {"447800019999"}, "text": {"Rock & roll? 100% ü"}, "coding": {"0"}, "time": {"1772359200"}, "smsc": {"link-7"}}

@@ -21,8 +21,8 @@ export function request(r) {
     pre(r.sms.text)
   ];
   const http = r.method && [
-    h("h3", null, r.method + " request"),
-    pre(r.url),
+    h("h3", null, "HTTP request"),
+    pre(r.method + " " + r.url),
     pairs(Object.entries(r.headers || {})),
     r.body && pre(r.body)
   ];
@@ -46,13 +46,13 @@ export function explained(e) {
   const verdict = m
     ? [
         state("taken"),
-        " Taken by the " + kinds[m.kind] + " relay ",
+        " The " + kinds[m.kind] + " relay ",
         relayLink(m, m.id),
-        " of account ",
+        " of the account ",
         account(m.account),
-        ": it " + m.why + ". Action: " + actionWord(m.action) + "."
+        " takes the message: " + m.why + ". Action: " + actionWord(m.action) + "."
       ]
-    : [state(e.state), " No relay takes it: " + (e.reason || e.outcome)];
+    : [state(e.state), " No relay takes the message: " + (e.reason || e.outcome).replace(/\.?$/, ".")];
   const parts =
     e.joined &&
     h(

@@ -4,6 +4,7 @@ import { link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { h, stamp } from "../core/dom.js";
 import { asking, field } from "../core/form.js";
+import { capital } from "../core/format.js";
 import { deliveryDetail } from "./deliveries.js";
 import { eventDetail } from "./events.js";
 
@@ -22,7 +23,13 @@ async function follow(id, signal) {
 }
 
 const step = (s) =>
-  h("li", null, h("p", null, s.at && stamp(s.at)), h("p", null, h("b", null, s.step)), h("p", null, s.text));
+  h(
+    "li",
+    null,
+    h("p", null, s.at && stamp(s.at)),
+    h("p", null, h("b", null, capital(s.step))),
+    h("p", null, capital(s.text))
+  );
 const deliverySheet = (d) =>
   h(
     "div",

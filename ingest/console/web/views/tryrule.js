@@ -20,17 +20,8 @@ function trialOf(v) {
   }
 }
 
-// reasonOf is why a frame has its effect, unless the column of the condition says so already. The
-// API names the conditions when and clear.
-const reasonOf = (f) =>
-  /^when (holds|does not hold)$/.test(f.why)
-    ? ""
-    : f.why
-        .replace(/^when\b/, "the condition")
-        .replace(/^clear\b/, "the condition for clearing")
-        .replace("does not hold", "is not met")
-        .replace(/ holds?\b/, " is met")
-        .replace(" has held", " was met");
+// reasonOf is why a frame has its effect, unless the column of the condition says so already.
+const reasonOf = (f) => (/^the condition is (not )?met$/.test(f.why) ? "" : f.why);
 
 const maxReadings = 3; // of a frame
 
