@@ -118,7 +118,7 @@ func senderPosts() []senderPost {
 			outcome: "uplink of 24e1641092176759: FCnt 0, FPort 85, 10 bytes, 1 gateway, RSSI -57 dBm, SNR 10 dB", device: "24-E1-64-10-92-17-67-59",
 			readings: "payload=0175640367180104686d", radio: "f_cnt=0 f_port=85 rssi=-57 snr=10 gateways=1"},
 		{file: "monnit/001.json", target: vendor + sent, source: "monnit",
-			outcome: "status of 1161104; uplink of 1368042: 1 gateway, battery 100 %", device: "1368042",
+			outcome: "status of HQ Cell; uplink of 1368042: 1 gateway, battery 100 %", device: "1368042",
 			frameTime: "2026-04-15T10:36:01Z", readings: "DryContact=0 voltage=3.07", radio: "gateways=1 battery=100"},
 		{file: "monnit/004.json", target: vendor, source: "monnit-rule",
 			outcome: "alert of 56789: Test: Test subject: Battery: 10%", quarantineReason: "device 56789 is not known"},
