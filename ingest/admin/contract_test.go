@@ -23,7 +23,7 @@ func TestTheContractNamesEveryAcceptedValue(t *testing.T) {
 	relaytest.NoError(t, err)
 	for name, want := range map[string]string{
 		"kind":           fmt.Sprint(event.Kinds()),
-		"state":          fmt.Sprint([]event.State{event.Done, event.Quarantined, event.Unrouted, event.Pending}),
+		"state":          fmt.Sprint(event.States()),
 		"delivery_state": fmt.Sprint(outbox.States()),
 		"delivery_kind":  fmt.Sprint(outbox.Kinds()),
 	} {

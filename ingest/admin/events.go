@@ -63,7 +63,7 @@ func (s *Surface) eventOf(e event.Event, item *intake.Item) eventJSON {
 func (s *Surface) events(sel *selection) ([]*intake.Intake, event.Filter) {
 	f := event.Filter{IDs: sel.ids()}
 	kind := oneOf(sel, "kind", event.Kinds()...)
-	f.State = oneOf(sel, "state", event.Done, event.Quarantined, event.Unrouted, event.Pending)
+	f.State = oneOf(sel, "state", event.States()...)
 	f.Account, f.Source, f.Device = sel.account(), sel.text("source"), sel.text("device")
 	f.From, f.To, f.Query = sel.timestamp("from"), sel.timestamp("to"), sel.text("q")
 	f.Number = sel.number()

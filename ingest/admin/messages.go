@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"net/url"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -96,14 +97,17 @@ func receivedMessage(e eventJSON) messageJSON {
 	return view
 }
 
-// messages reads a filter of sent messages.
-func (s *selection) messages() message.Filter {
-	return message.Filter{Account: s.account(), State: oneOf(s, "state", message.States()...), Number: s.number()}
+// messages reads a filter of messages in one of states.
+func (s *selection) messages(states ...message.State) message.Filter {
+	return message.Filter{Account: s.account(), State: oneOf(s, "state", states...), Number: s.number()}
 }
 
 // listMessages lists sent and received messages of one or all accounts, newest first.
 func (s *Surface) listMessages(c *fiber.Ctx, sel *selection) error {
-	f := sel.messages()
+	// A received message has the state of its event.
+	eventStates := httpd.Each(event.States(), func(e event.State) message.State { return message.State(e) })
+	f := sel.messages(slices.Compact(slices.Concat(eventStates, message.States()))...)
+	selects := func(states []message.State) bool { return f.State == "" || slices.Contains(states, f.State) }
 	list := messageList{limit: sel.limit(), end: 1}
 	direction := oneOf(sel, "direction", received, sent)
 	var eventCursor string
@@ -113,30 +117,27 @@ func (s *Surface) listMessages(c *fiber.Ctx, sel *selection) error {
 		sel.Add("cursor", notACursor)
 	}
 	searchUntil := sel.searchUntil()
-	if direction == received && f.State != "" {
-		sel.Add("state", "Only sent messages have a state.")
-	}
 	if err := sel.Err(); err != nil {
 		return err
 	}
 	// 1. Find the sent messages.
 	var err error
-	if direction != received {
+	if direction != received && selects(message.States()) {
 		if err = s.findSent(c, &list, f); err != nil {
 			return err
 		}
 	}
 	// 2. Find the received messages in the journals.
-	if list.events = (&eventList{places: places}); direction != sent && f.State == "" {
+	if list.events = (&eventList{places: places}); direction != sent && selects(eventStates) {
 		intakes := ofKind(s.Intakes, event.SMS)
-		query := url.Values{"kind": {string(event.SMS)}}
+		query := url.Values{"kind": {string(event.SMS)}, "state": {string(f.State)}}
 		if text := sel.option("search_ms"); text != "" {
 			query.Set("search_ms", text)
 		}
 		if f.Number != "" {
 			query.Set("number", f.Number)
 		}
-		search := intake.Search{Filter: event.Filter{Account: f.Account, Number: f.Number}, Until: searchUntil}
+		search := intake.Search{Filter: event.Filter{Account: f.Account, Number: f.Number, State: event.State(f.State)}, Until: searchUntil}
 		list.events, err = s.findEvents(c, intakes, search, places, list.limit, query)
 		if err != nil {
 			return err
@@ -240,7 +241,7 @@ func sizeOfMessage(m *message.Message) int {
 
 // resendMessages sends the message parts in state unknown again.
 func (s *Surface) resendMessages(c *fiber.Ctx, sel *selection) error {
-	f := sel.messages()
+	f := sel.messages(message.States()...)
 	for _, text := range sel.ids() {
 		id, ok := message.ParseID(text)
 		if !ok {

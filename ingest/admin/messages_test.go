@@ -92,6 +92,7 @@ func TestMessagesAreListed(t *testing.T) {
 		"&number=447700900":                  "[]",
 		"&state=removed":                     "[]",
 		"&direction=in":                      "[]",
+		"&direction=in&state=unknown":        "[]",
 		"&number=447700900123&limit=1":       "[5]",
 	} {
 		if got := o.list("GET /admin/messages?account=1" + query).ids(); fmt.Sprint(got) != ids {
@@ -101,7 +102,7 @@ func TestMessagesAreListed(t *testing.T) {
 	if got := o.list("GET /admin/messages?account=2").ids(); len(got) > 0 {
 		t.Errorf("messages of another account = %s, want none", got)
 	}
-	for _, query := range []string{"?account=x", "?account=1&state=lost", "?account=1&limit=0", "?account=1&cursor=x", "?direction=in&state=unknown", "?direction=up"} {
+	for _, query := range []string{"?account=x", "?account=1&state=lost", "?account=1&limit=0", "?account=1&cursor=x", "?direction=up"} {
 		if got := o.call("GET /admin/messages"+query, ""); !strings.HasPrefix(got, "422") {
 			t.Errorf("answer for %s = %s, want 422", query, got)
 		}
@@ -155,7 +156,10 @@ func TestSentAndReceivedMessagesAreMerged(t *testing.T) {
 	relaytest.Equal(t, "received messages", read("&direction=in"), selected("in "))
 	relaytest.Equal(t, "messages of a number", read("&number=447700900121"), selected("447700900121"))
 	relaytest.Equal(t, "messages of a part of a number", len(read("&number=44770090012")), 0)
-	relaytest.Equal(t, "messages in a state", read("&state=pending"), selected("out "))
+	relaytest.Equal(t, "sent messages in a state", read("&state=pending"), selected("out "))
+	relaytest.Equal(t, "received messages in a state", read("&state=done"), selected("in "))
+	relaytest.Equal(t, "sent messages in a state of received messages", len(read("&state=done&direction=out")), 0)
+	relaytest.Equal(t, "unrouted messages", len(read("&state=unrouted")), 0)
 	relaytest.Equal(t, "the events of a number", o.list("GET /admin/events?number=447700900121").ids(), []string{"s4", "s2"})
 }
 

@@ -36,6 +36,9 @@ const (
 	Unrouted    State = "unrouted"
 )
 
+// States lists the states that events can be filtered by.
+func States() []State { return []State{Done, Quarantined, Unrouted, Pending} }
+
 // Event is a received request or message in a journal.
 type Event struct {
 	ID         string // "<node>-<letter of the kind><sequence in its journal>"

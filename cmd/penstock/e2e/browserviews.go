@@ -26,7 +26,7 @@ type shape struct {
 func shapes() []shape {
 	list := []shape{{"desktop-light", "light", 1280}, {"phone-dark", "dark", 390}}
 	if Soak() || *screenshots != "" {
-		list = append(list, shape{"desktop-dark", "dark", 1280}, shape{"phone-light", "light", 390})
+		list = append(list, shape{"phone-light", "light", 390}, shape{"desktop-dark", "dark", 1280})
 	}
 	return list
 }
@@ -45,16 +45,23 @@ func Axe(t *testing.T) string {
 	return string(axe)
 }
 
-// Inspect checks the width and the accessibility of the current view in every shape, and
-// writes screenshots if -screenshots is set. name names the view in messages and files.
-func (b *Browser) Inspect(name, axe string) {
+// Inspect checks the width of the current view and of its tables, and the accessibility, in every shape,
+// and writes screenshots if -screenshots is set. name names the view in messages and files. Inspect loads
+// the view again if the width changes, and waits for wantTexts, of which a phone may hide some.
+func (b *Browser) Inspect(name, axe string, wantTexts ...string) {
 	b.T.Helper()
-	if !b.EvaluateCondition(`"axe" in window`) {
-		b.Do(chromedp.Evaluate[chromedp.Void](axe + "; undefined"))
-	}
 	for _, s := range shapes() {
-		b.Do(chromedp.EmulateViewport(s.width, 900))
+		if !b.EvaluateCondition(fmt.Sprintf("innerWidth === %d", s.width)) {
+			b.Do(chromedp.EmulateViewport(s.width, 900), chromedp.Reload())
+			for _, text := range wantTexts {
+				b.AwaitCondition(name+" has loaded in "+s.name, fmt.Sprintf("document.body.textContent.includes(%q)", text))
+			}
+		}
+		if !b.EvaluateCondition(`"axe" in window`) {
+			b.Do(chromedp.Evaluate[chromedp.Void](axe + "; undefined"))
+		}
 		b.emulate(s.scheme)
+		b.AwaitCondition(name+" has tables that fit into their frames in "+s.name, `[...document.querySelectorAll(".scroll:has(> table)")].every((frame) => frame.scrollWidth <= frame.clientWidth)`)
 		b.AwaitCondition(name+" fits into "+s.name, fmt.Sprintf("innerWidth === %d && document.documentElement.scrollWidth <= innerWidth", s.width))
 		relaytest.Eventually(b.T, "axe finds no serious problem in "+name+", "+s.name, func() (any, bool) {
 			violations, err := chromedp.Run(b.Ctx, chromedp.Evaluate[string](`axe.run(document, { resultTypes: ["violations"] }).then((r) => r.violations.filter((v) => v.impact === "serious" || v.impact === "critical")

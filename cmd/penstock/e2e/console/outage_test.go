@@ -14,7 +14,7 @@ import (
 func TestConsoleWorksInAnOutage(t *testing.T) {
 	t.Parallel()
 	wantTexts := map[string][]string{ // texts on the page of events
-		"PostgreSQL": {"The database does not answer", "Unknown", "shed"}, "Redis": {"Done", "shed"}, "InfluxDB": {"Done", "shed"},
+		"PostgreSQL": {"The database does not answer", "Unknown", "shed"}, "Redis": {"Processed", "shed"}, "InfluxDB": {"Processed", "shed"},
 	}
 	s := e2e.OwnServers(t)
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))

@@ -22,14 +22,14 @@ func TestEveryViewIsAccessible(t *testing.T) {
 	b := e2e.NewBrowser(t)
 	b.Open(g.URL() + "/console")
 	b.AwaitText("As a user", "With the admin token", "Sign in with the token")
-	b.Inspect("sign-in", axe)
+	b.Inspect("sign-in", axe, "Sign in with the token")
 	b.SignIn()
 	b.AwaitText("Back ends ready")
 	for _, v := range views {
 		b.Do(chromedp.EmulateViewport(1280, 900))
 		b.Open(g.URL() + "/console#" + v.address)
 		b.AwaitText(v.wantTexts...)
-		b.Inspect(v.name, axe)
+		b.Inspect(v.name, axe, v.wantTexts...)
 	}
 	b.ExpectNoProblems()
 }

@@ -124,7 +124,7 @@ func TestReferenceHasNavigationSearchAndSamples(t *testing.T) {
 
 	b.Do(chromedp.Reload())
 	b.AwaitText("Authentication")
-	b.Inspect("docs", e2e.Axe(t))
+	b.Inspect("docs", e2e.Axe(t), "Authentication")
 	checkSameOrigin(b)
 }
 

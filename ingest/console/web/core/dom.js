@@ -72,6 +72,8 @@ export const state = (word, text) =>
 // stamp shows an exact time; when shows a time relative to now, with the exact time on hover.
 export const stamp = (text) => text && h("time", { datetime: text, title: exact(text) + " UTC" }, exact(text));
 export const when = (text) => text && h("time", { datetime: text, title: exact(text) + " UTC" }, ago(text));
+// due shows the time of something to come; "now" if the time has passed.
+export const due = (text) => text && (Date.parse(text) > Date.now() ? when(text) : "now");
 export const code = (text) => text && h("code", null, text);
 export const pre = (text) => h("pre", { tabindex: 0 }, text);
 export const long = (text) => text && h("span", { class: "long" }, text);
@@ -93,8 +95,7 @@ export function pairs(entries) {
 
 // cell returns a cell of a table; on a phone the cell names its column.
 export function cell(content, head, kind) {
-  const inside = h("div", null, content);
-  return h("td", { role: "cell", class: kind, "data-label": head }, inside.firstChild && inside);
+  return h("td", { role: "cell", class: kind, "data-label": head }, !isEmpty(content) && h("div", null, content));
 }
 
 // narrow reports whether the page has the width of a phone.
@@ -123,8 +124,8 @@ const isEmpty = (content) =>
     : content === null || content === undefined || content === false || String(content).trim() === "";
 
 // table makes a table with headers and omits empty columns. A head that ends in # marks a column
-// of numbers. On a phone the rows are cards that name their columns, or two lines if the table is
-// compact; explicit roles keep it a table for screen readers.
+// of numbers. On a phone the rows are cards that name their columns, with a line for each cell unless the
+// table is compact; explicit roles keep it a table for screen readers.
 export function table(label, allHeads, allRows, empty, { compact } = {}) {
   if (allRows.length === 0) return h("p", { class: "empty" }, empty);
   const filled = allHeads.map((_, i) => allRows.some((row) => !isEmpty(row[i])));

@@ -30,6 +30,9 @@ export const filters = {
     "number": "text",
     "direction": ["in", "out"],
     "state": [
+      "done",
+      "quarantined",
+      "unrouted",
       "pending",
       "sending",
       "accepted",
@@ -159,9 +162,13 @@ export const jobWords = {
   "token.metadata": "Append metadata to a token"
 };
 
-// optionTexts replace the words of the API in the options of filters. Other words only get a
-// capital letter.
+// defaults are the options that apply without a choice. The other filters then select all.
+export const defaults = { order: "silent" };
+
+// optionTexts replace the words of the API in the options of filters, for all filters or for
+// "filter.word". Other words only get a capital letter.
 export const optionTexts = {
+  "state.done": "Processed",
   true: "Raised only",
   dead: "Failed",
   geo: "Prefix",

@@ -5,7 +5,7 @@ export const plural = (n, one, many) => n + " " + (n === 1 ? one : many || one +
 export const capital = (text) =>
   text === "ok" ? "OK" : text.charAt(0).toUpperCase() + text.slice(1);
 // clock is the time of day of a date, in UTC.
-export const clock = (date) => date.toISOString().slice(11, 19);
+export const clock = (date) => date.toISOString().slice(11, 19) + " UTC";
 // iso is a time in milliseconds as RFC 3339, without fractions of a second.
 export const iso = (ms) => new Date(ms).toISOString().slice(0, 19) + "Z";
 export const exact = (text) => text.replace("T", " ").replace(/(\.\d+)?Z$/, "");
@@ -20,6 +20,12 @@ export function span(seconds) {
       Math.floor(s / 3600) + " h" + (s < 36000 && s % 3600 >= 60 ? " " + Math.floor((s % 3600) / 60) + " min" : "")
     );
   return plural(Math.floor(s / 86400), "day");
+}
+
+// took writes a number of milliseconds that something took: "0.4 ms", "35 ms", "1.2 s".
+export function took(ms) {
+  if (ms >= 1000) return Math.round(ms / 100) / 10 + " s";
+  return ms < 0.1 ? "under 0.1 ms" : (ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms)) + " ms";
 }
 
 // ago says how far from now a time is: "3 min ago", "in 2 h". A time without a zone, as the

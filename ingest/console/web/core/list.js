@@ -5,7 +5,7 @@ import { accountNames } from "./accounts.js";
 import { address, go, link } from "./address.js";
 import { all, call } from "./api.js";
 import { button, cell, frame, h, narrow, reading, redraw, stamp, told, wrong } from "./dom.js";
-import { filters, foremost, labels, optionTexts } from "./filters.js";
+import { defaults, filters, foremost, labels, optionTexts } from "./filters.js";
 import { field, pick, valuesOf } from "./form.js";
 import { capital, clock } from "./format.js";
 import { poll } from "./live.js";
@@ -31,10 +31,13 @@ const pickers = {
 // input is the input of a filter.
 function input(name, kind, params) {
   if (pickers[kind]) return pick(name, labels[name], () => pickers[kind]({ account: params.account }), params[name]);
+  const textOf = (word) => word && (optionTexts[name + "." + word] || optionTexts[word] || capital(word));
+  const standard = defaults[name] || "",
+    words = Array.isArray(kind) && kind.filter((word) => word !== standard);
   return field(
     name,
     labels[name],
-    Array.isArray(kind) ? ["", ...kind.map((word) => [word, optionTexts[word] || capital(word)])] : kind,
+    words ? [["", textOf(standard)], ...words.map((word) => [word, textOf(word)])] : kind,
     params[name],
     kind === "text" && foremost.includes(name) ? { type: "search" } : {}
   );
@@ -67,12 +70,13 @@ export function filterForm(view, op, params, extra = {}) {
       }
     },
     first.map(make),
-    h(
-      "p",
-      { class: "bar" },
-      typed && h("button", { type: "submit" }, "Show"),
-      set.length > 0 && link(view, {}, "Clear")
-    ),
+    (typed || set.length > 0) &&
+      h(
+        "p",
+        { class: "bar" },
+        typed && h("button", { type: "submit" }, "Show"),
+        set.length > 0 && link(view, {}, "Clear")
+      ),
     further.length > 0 &&
       h(
         "details",
@@ -97,14 +101,15 @@ const filterOf = (o, params) =>
 //   intro, empty       one sentence each; without filters, "No x match the filters." is "No x
 //                      yet."; empty may be a function that returns nodes
 //   columns            [{ head, cell: (x) => nodes, value: (x) => what to sort by and export,
-//                      number, rest, roomy }]: rest columns are left out on a phone, roomy
-//                      ones hold longer texts
+//                      number, rest, roomy, exported }]: rest columns are left out on a phone,
+//                      roomy ones hold longer texts, exported ones are in files only
 //   name, detail       name: the text of the button that opens a row; detail: what it shows.
 //                      Without them the first column is a cell like the others
 //   searches           whether the operation takes search_ms
 //   key                the id of a row, if it is not x.id
 //   act, selectable    the operation for which rows are selected, or a function that reports
 //                      whether they are; and which rows can be selected
+//   selects            what describes the rows that can be selected, if not all can
 //   actions            (ctx) => buttons above the list
 //   add                () => a button beside the heading, or nothing
 //   head               (filter, signal) => what stands above the list
@@ -164,7 +169,7 @@ export function listing(o) {
           body.classList.remove("stale");
           const meta = found.meta || {};
           status.replaceChildren(
-            ...(searching ? [h("p", { class: "hint" }, "Searching, now at ", stamp(meta.searched_to), " …")] : []),
+            searching ? h("p", { class: "hint" }, "Searching, now at ", stamp(meta.searched_to), " UTC …") : "",
             ...(meta.stale ? [h("p", { class: "note stale-note" }, meta.stale)] : []),
             ...away(meta.away || [])
           );
@@ -287,7 +292,8 @@ function drawPage(state) {
   const { o, ctx, params, found } = state;
   const records = sorted(o, o.group ? o.group(found.data) : found.data, params.sort);
   // A column without a value on this page gives its room to the others.
-  state.columns = o.columns.filter((c, i) => i === 0 || !c.value || records.some((x) => (c.value(x) ?? "") !== ""));
+  const filled = (c) => !c.value || records.some((x) => (c.value(x) ?? "") !== "");
+  state.columns = o.columns.filter((c, i) => i === 0 || (!c.exported && filled(c)));
   state.picking = picks(o) && records.some((x) => o.selectable(x));
   const present = new Map(records.map((x) => [keyOf(o, x), x]));
   for (const id of ctx.chosen.keys()) {
@@ -304,7 +310,8 @@ function drawPage(state) {
     }
   });
   every.checked = boxes.length > 0 && boxes.every((box) => box.checked);
-  state.everyBox = boxes.length > 0 && h("label", { for: "all" }, every, "Select all on this page");
+  const text = "Select all " + (boxes.length < records.length ? o.selects : "on this page");
+  state.everyBox = boxes.length > 0 && h("label", { for: "all" }, every, text + " (" + boxes.length + ")");
   state.recount();
   const { cursor, open, sort, ...rest } = params,
     meta = found.meta || {};

@@ -83,7 +83,8 @@ async function route() {
     else a.removeAttribute("aria-current");
   }
   document.title = here.title + " · Penstock console";
-  main.replaceChildren();
+  const parent = allowed.find((v) => v.name === here.under);
+  main.replaceChildren(...(parent ? [h("p", { class: "back" }, link(parent.name, {}, "← " + parent.title))] : []));
   if (document.activeElement === document.body) main.focus({ preventScroll: true }); // the focused element is gone
   try {
     const { show } = await here.load().catch((error) => {

@@ -45,4 +45,4 @@ export function section(title, load, { signal, every, hint, actions } = {}) {
 
 // stale shows since when the content is old, and the reason.
 export const stale = (since, error) =>
-  h("p", { class: "note stale-note" }, "Stale: not refreshed since " + clock(since) + " UTC. " + error.message);
+  h("p", { class: "note stale-note" }, "Stale: not refreshed since " + clock(since) + ". " + error.message);

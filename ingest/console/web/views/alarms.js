@@ -78,6 +78,7 @@ export const show = (main, params, signal) => {
     empty: "No alarms match the filters.",
     name: alarmDevice,
     selectable: (a) => !a.acknowledged_at,
+    selects: "not acknowledged",
     detail: alarmDetail,
     load: async (query, stop) => {
       await loadRules(stop).catch(() => {});

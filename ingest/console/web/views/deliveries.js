@@ -3,9 +3,9 @@
 import { account } from "../core/accounts.js";
 import { link } from "../core/address.js";
 import { call } from "../core/api.js";
-import { button, code, h, long, pairs, pre, stamp, state, table, when } from "../core/dom.js";
+import { button, code, due, h, long, pairs, pre, stamp, state, table, when } from "../core/dom.js";
 import { ask, during } from "../core/form.js";
-import { cut, plural, stateWord } from "../core/format.js";
+import { cut, plural, stateWord, took } from "../core/format.js";
 import { listing, onAll, onSelected } from "../core/list.js";
 import { may } from "../core/session.js";
 import { loadRules, senderName } from "./alarmparts.js";
@@ -53,7 +53,7 @@ function attempts(d) {
   const rows = d.attempts.map((a, i) => [
     i + 1,
     stamp(a.at),
-    a.duration_ms + " ms",
+    took(a.duration_ms),
     a.status || "no answer",
     long(a.error),
     a.response && pre(a.response)
@@ -69,9 +69,11 @@ function attempts(d) {
   ];
 }
 
-const reasonsToWait = { breaker: "its endpoint is paused", turn: "its turn at an ordered endpoint" };
-const waitsFor = (d) =>
-  d.waits_for ? reasonsToWait[d.waits_for] : d.next_attempt_at && ["the next attempt ", when(d.next_attempt_at)];
+const reasonsToWait = { breaker: "waits: its endpoint is paused", turn: "waits for its turn" };
+
+// nextAttempt says when a delivery is attempted again, or what it waits for; "" for an ended one.
+export const nextAttempt = (d) =>
+  d.waits_for ? reasonsToWait[d.waits_for] : (d.next_attempt_at && ["next attempt ", due(d.next_attempt_at)]) || "";
 
 // subjects are what the deliveries of each kind are about.
 const subjects = { rule: "Alarm or frame", relay: "Message", receipt: "Message" };
@@ -90,10 +92,9 @@ export function deliveryDetail(d, ctx) {
       ["From", d.originator],
       ["To", d.destination],
       ["Target", code(d.target)],
-      ["State", state(d.state)],
+      ["State", [state(d.state), " ", nextAttempt(d)]],
       ["Reason", d.reason],
-      ["Created", [stamp(d.created_at), " UTC"]],
-      ["Waits for", waitsFor(d)]
+      ["Created", [stamp(d.created_at), " UTC"]]
     ]),
     attempts(d),
     h(
@@ -123,6 +124,7 @@ export const show = listing({
   empty: "No deliveries match the filters.",
   act: "replayDeliveries",
   selectable: (d) => d.state === "dead" || arrived(d),
+  selects: "delivered or failed",
   head: (filter, signal) => (Object.keys(filter).length ? "" : causes(["dead"], signal, { limit: 3 })),
   load: async (query, signal) => {
     await loadRules(signal).catch(() => {});
@@ -136,7 +138,11 @@ export const show = listing({
     { head: "Created", cell: (d) => when(d.created_at), value: (d) => d.created_at },
     { head: "Account", cell: (d) => account(d.account), value: (d) => d.account, rest: true },
     { head: "Target", cell: (d) => long(cut(d.target, 80)), value: (d) => d.target, rest: true, roomy: true },
-    { head: "State", cell: (d) => state(d.state), value: (d) => stateWord(d.state) },
+    {
+      head: "State",
+      cell: (d) => [state(d.state), nextAttempt(d) && h("div", { class: "hint" }, nextAttempt(d))],
+      value: (d) => stateWord(d.state)
+    },
     { head: "Reason", cell: (d) => long(cut(d.reason, 160)), value: (d) => d.reason },
     { head: "Attempts", cell: (d) => d.attempts.length, value: (d) => d.attempts.length, number: true, rest: true }
   ],

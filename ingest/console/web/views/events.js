@@ -77,7 +77,7 @@ export function replayBy(ctx, presets = {}) {
           named("listRelaysOfAccounts", (r) => r.number + " (" + r.id + ")")
         ),
         field("reason", "Reason (a part of it)", "text", presets.reason),
-        field("state", "State", ["", "quarantined", "unrouted", "done"], presets.state),
+        field("state", "State", ["", "quarantined", "unrouted", ["done", "processed"]], presets.state),
         field("from", "From (UTC)", "time", presets.from)
       ],
       save: async (v) => {
@@ -96,9 +96,9 @@ export async function foretell(clicked, ctx, selection) {
     if (!r.events) return plural(r.count, "event") + " would be processed again.";
     const rows = r.data.map((e) => [
       code(e.id),
-      state(e.state),
+      eventState(e.state),
       e.reason,
-      state(e.new_state),
+      eventState(e.new_state),
       e.new_reason,
       differences(e)
     ]);
@@ -108,7 +108,7 @@ export async function foretell(clicked, ctx, selection) {
       h("h3", null, "Preview of the replay; nothing was changed"),
       pairs([
         ["Selected", plural(r.count, "event") + ", " + r.examined + " examined"],
-        ["Selected back to", r.searched_to && stamp(r.searched_to)],
+        ["Selected back to", r.searched_to && [stamp(r.searched_to), " UTC"]],
         [
           "Events",
           tallies({
@@ -146,10 +146,14 @@ const differences = (e) =>
     e.devices.map((d) => [d.identifier + ": ", d.notes.join("; "), changes(d), h("br")])
   );
 
+// eventState shows the state of an event. A processed message may still be on its way to its target.
+export const eventState = (word) => state(word, word === "done" && "processed");
+
 const kinds = { uplink: "Frame", sms: "Inbound SMS", receipt: "Delivery receipt", cdr: "Call records" };
 export const eventTitle = (e) => kinds[e.kind] || e.kind;
 
-export function eventDetail(e, ctx) {
+// eventDetail shows an event, with the elements of its deliveries if there are any.
+export function eventDetail(e, ctx, deliveries = []) {
   const selection = { ids: [e.id] },
     mayReplay = ctx && may("replayEvents");
   return [
@@ -159,9 +163,10 @@ export function eventDetail(e, ctx) {
       ["Kind", eventTitle(e)],
       ["Source", e.source],
       ["Account", e.account ? account(e.account) : "unknown"],
-      ["State", state(e.state)],
+      ["State", eventState(e.state)],
       ["Reason", e.reason],
       ["Outcome", e.outcome],
+      ["Deliveries", deliveries.length > 0 && deliveries],
       ["Notes", e.notes.length > 0 && e.notes.map((n) => h("div", null, n))]
     ]),
     h("h3", null, "Body"),
@@ -194,7 +199,7 @@ export const show = listing({
     { head: "Received", cell: (e) => when(e.received_at), value: (e) => e.received_at },
     { head: "Source", cell: (e) => e.source, value: (e) => e.source, rest: true },
     { head: "Account", cell: (e) => account(e.account), value: (e) => e.account, rest: true },
-    { head: "State", cell: (e) => state(e.state), value: (e) => e.state },
+    { head: "State", cell: (e) => eventState(e.state), value: (e) => e.state },
     {
       head: "Reason or outcome",
       value: (e) => e.reason || e.outcome,

@@ -22,7 +22,7 @@ export function request(r) {
   ];
   const http = r.method && [
     h("h3", null, "HTTP request"),
-    pre(r.method + " " + r.url),
+    pre(r.url),
     pairs(Object.entries(r.headers || {})),
     r.body && pre(r.body)
   ];

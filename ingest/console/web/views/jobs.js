@@ -2,7 +2,7 @@
 
 import { account } from "../core/accounts.js";
 import { link } from "../core/address.js";
-import { code, h, long, pairs, stamp, state, table, when } from "../core/dom.js";
+import { code, due, h, long, pairs, stamp, state, table, when } from "../core/dom.js";
 import { jobWords } from "../core/filters.js";
 import { cut, plural } from "../core/format.js";
 import { listing } from "../core/list.js";
@@ -39,6 +39,9 @@ function grouped(jobs) {
   return groups;
 }
 
+// nextAttempt says when a job is attempted again that has met an error.
+const nextAttempt = (j) => j.error && j.due_at && h("div", { class: "hint" }, "next attempt ", due(j.due_at));
+
 // repeats is the number of attempts of a job that needed more than one.
 const repeats = (j) => (j.tries > 1 ? j.tries : "");
 
@@ -47,12 +50,11 @@ const detail = (j) => [
     ["Job", code(j.id)],
     ["Name", j.name],
     ["Account", account(j.account)],
-    ["State", state(j.state)],
+    ["State", [state(j.state), " ", nextAttempt(j)]],
     ["Progress", progress(j)],
     ["SIM", simLink(j)],
     ["Created", [stamp(j.created_at), " UTC"]],
     ["Changed", [stamp(j.updated_at), " UTC"]],
-    ["Next run", j.due_at && [stamp(j.due_at), " UTC"]],
     ["Attempts", j.tries],
     [j.state === "failed" ? "Failed because" : "Last error", long(j.error)]
   ]),
@@ -95,7 +97,7 @@ export const show = listing({
       cell: (j) => !j.others && (simLink(j) || j.name || (j.items && plural(j.items.total, "item"))),
       value: (j) => j.iccid || j.name
     },
-    { head: "State", cell: (j) => state(j.state), value: (j) => j.state },
+    { head: "State", cell: (j) => [state(j.state), nextAttempt(j)], value: (j) => j.state },
     { head: "Progress", cell: (j) => !j.others && progress(j), value: progress, rest: true },
     { head: "Attempts", cell: repeats, value: repeats, number: true, rest: true },
     { head: "Error", cell: (j) => long(cut(j.error, 120)), value: (j) => j.error }

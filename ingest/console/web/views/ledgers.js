@@ -117,7 +117,7 @@ function tokens(params, signal, here) {
     return [
       table(
         "Tokens",
-        ["Token", "Generated", "Expires", "Claimed#", "Claims left#"],
+        ["Token", "Generated", "Expires", "Claims used#", "Claims left#"],
         rows,
         params.q ? "No tokens match." : "No tokens yet.",
         { compact: true }
@@ -336,7 +336,7 @@ function token(main, params, signal) {
             ["Account", account(t.account)],
             ["Generated", [stamp(t.created_at), " UTC"]],
             ["Expires", t.expires_at ? [stamp(t.expires_at), " UTC"] : "never"],
-            ["Claimed", plural(t.claimed, "time")],
+            ["Claims used", String(t.claimed)],
             ["Claims left", t.remaining === null ? "any number" : String(t.remaining)],
             ["Private token", t.needs_private ? "needed for claims" : "not needed"],
             ["Metadata", t.metadata && pre(json(t.metadata))],

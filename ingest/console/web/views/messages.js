@@ -3,12 +3,13 @@
 import { account } from "../core/accounts.js";
 import { link } from "../core/address.js";
 import { call } from "../core/api.js";
-import { button, code, h, long, pairs, pre, stamp, state, table, when } from "../core/dom.js";
+import { button, code, due, h, long, pairs, pre, stamp, state, table, when } from "../core/dom.js";
 import { ask, during } from "../core/form.js";
-import { cut, plural } from "../core/format.js";
+import { cut, iso, plural, stateWord } from "../core/format.js";
 import { listing, onSelected } from "../core/list.js";
 import { may, mayChange, ownAccount } from "../core/session.js";
-import { eventDetail } from "./events.js";
+import { nextAttempt } from "./deliveries.js";
+import { eventDetail, eventState } from "./events.js";
 
 const lost = (m) => (m.parts || []).filter((p) => p.state === "unknown").length;
 const failedStates = ["undelivered", "rejected"];
@@ -121,19 +122,61 @@ function outboundDetail(m, ctx) {
   ];
 }
 
-// states shows the states of the parts, with the number of parts in each if they differ.
+// withDeliveries adds their deliveries to the received messages of a page. A delivery has the id of the
+// message's event, with a number if the event has several messages.
+async function withDeliveries(found, query, signal) {
+  const events = found.data.filter((m) => m.event).map((m) => Object.assign(m.event, { deliveries: [] }));
+  if (!events.length || !may("listDeliveries")) return found;
+  const to = query.cursor ? iso(Date.parse(events[0].received_at) + 60_000) : "";
+  const { data } = await call("listDeliveries", {
+    query: { kind: "relay", number: query.number, from: events.at(-1).received_at, to, limit: 500 },
+    signal
+  }).catch(() => ({ data: [] }));
+  for (const e of events) e.deliveries = data.filter((d) => d.message_id.split(".")[0] === e.id);
+  return found;
+}
+
+// deliveryState shows the state of a message's delivery, and when it is attempted again.
+const deliveryState = (d) => {
+  const text = d.state === "delivered" ? "" : "delivery " + stateWord(d.state);
+  return h(
+    "div",
+    null,
+    d.hidden ? state(d.state, text) : link("deliveries", { q: d.id, open: d.id }, state(d.state, text)),
+    nextAttempt(d) && h("div", { class: "hint" }, nextAttempt(d))
+  );
+};
+
+// nextPart says when the next part is sent that waits for its time.
+function nextPart(m) {
+  const times = m.parts.filter((p) => p.state === "pending" && Date.parse(p.scheduled_at) > Date.now());
+  const [next] = times.map((p) => p.scheduled_at).sort();
+  return next && h("div", { class: "hint" }, next === m.scheduled_for ? "scheduled " : "next attempt ", due(next));
+}
+
+// states shows the states of the parts, with the number of parts in each if they differ; of a received
+// message the state of its event and of its deliveries.
 function states(m) {
-  if (m.event) return state(m.event.state);
+  if (m.event) return [eventState(m.event.state), m.event.deliveries.map(deliveryState)];
   const counts = new Map();
   for (const p of m.parts) counts.set(p.state, (counts.get(p.state) || 0) + 1);
-  return [...counts].map(([s, n]) => [state(s), counts.size > 1 ? " " + n + " of " + m.parts.length + " " : " "]);
+  const parts = [...counts].map(([s, n]) => [
+    state(s),
+    counts.size > 1 ? " " + n + " of " + m.parts.length + " " : " "
+  ]);
+  return [parts, nextPart(m)];
 }
-const stateText = (m) => (m.event ? m.event.state : [...new Set(m.parts.map((p) => p.state))].join(" "));
+const stateText = (m) =>
+  m.event
+    ? [m.event.state, ...m.event.deliveries.map((d) => stateWord(d.state))].join(" ")
+    : [...new Set(m.parts.map((p) => p.state))].join(" ");
 // reasonOf is the reason of a message's state. It omits the outcome of a received message that only
 // repeats the numbers.
 const reasonOf = (m) =>
   m.event
-    ? m.event.reason || (m.event.outcome.startsWith("from ") ? "" : m.event.outcome)
+    ? m.event.reason ||
+      m.event.deliveries.map((d) => d.reason).find(Boolean) ||
+      (m.event.outcome.startsWith("from ") ? "" : m.event.outcome)
     : m.parts.map((p) => p.reason).find(Boolean) || "";
 
 // messageText is the text of a message; of a received one as its body has it.
@@ -172,11 +215,15 @@ export const show = listing({
   head: balance,
   intro: "Messages in the state “unknown” need a decision. Rejected messages are not resent.",
   empty: "No messages match the filters.",
+  load: async (query, signal) => withDeliveries(await call("listMessages", { query, signal }), query, signal),
   act: "resendMessages",
   selectable: (m) => lost(m) > 0,
+  selects: "with lost parts",
   name: (m) => (m.event ? "In" : "Out"),
   detail: (m, ctx) =>
-    m.event ? [messageText(m) && pre(messageText(m)), eventDetail(m.event, ctx)] : outboundDetail(m, ctx),
+    m.event
+      ? [messageText(m) && pre(messageText(m)), eventDetail(m.event, ctx, m.event.deliveries.map(deliveryState))]
+      : outboundDetail(m, ctx),
   columns: [
     { head: "Message", value: (m) => (m.event ? "in" : "out"), cell: () => "" },
     { head: "Time", value: (m) => m.received_at, cell: (m) => when(m.received_at) },

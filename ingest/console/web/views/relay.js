@@ -15,8 +15,7 @@ const takes = { geo: "prefix", vmn: "number" };
 const wants = { urls: "URLs, one a line", addresses: "Mail addresses, one a line", labels: "Labels, one a line" };
 const hints = {
   urls: "%m, %o, %d and other placeholders stand for parts of the message.",
-  labels: "Applications read the messages under these labels.",
-  addresses: ""
+  labels: "Applications read the messages under these labels."
 };
 const operations = {
   geo: {
@@ -65,9 +64,8 @@ function actionFields(actions, r) {
       description: "",
       takes: ""
     };
-    action.querySelector(".hint").textContent = [chosen.description && chosen.description + ".", hints[chosen.takes]]
-      .filter(Boolean)
-      .join(" ");
+    action.querySelector(".hint").textContent =
+      hints[chosen.takes] || (chosen.description && chosen.description + ".");
     parameters.hidden = !chosen.takes;
     parameters.querySelector("label").textContent = wants[chosen.takes] || "Parameters";
   };

@@ -6,7 +6,7 @@ import { call } from "../core/api.js";
 import { chart } from "../core/chart.js";
 import { button, h, pairs, stamp, state, table, told } from "../core/dom.js";
 import { field, valuesOf } from "../core/form.js";
-import { bytes, iso } from "../core/format.js";
+import { bytes, iso, span } from "../core/format.js";
 import { listing } from "../core/list.js";
 import { section } from "../core/section.js";
 import { subscribersOf } from "./pickers.js";
@@ -48,8 +48,12 @@ function list(main, params, signal) {
       { head: "SIM (ICCID)", value: (s) => s.iccid, cell: simLink },
       { head: "State", value: (s) => s.state, cell: (s) => [state(s.state), changing(s)] },
       { head: "Used this month", value: (s) => s.month_bytes, cell: (s) => share(s.month_bytes, s.limit) },
-      { head: "Number", value: (s) => s.msisdn, cell: (s) => s.msisdn },
-      { head: "IMSI", value: (s) => s.imsi, cell: (s) => s.imsi, rest: true },
+      {
+        head: "Number, IMSI",
+        value: (s) => s.msisdn || s.imsi,
+        cell: (s) => [s.msisdn, s.imsi && h("div", { class: "hint" }, s.imsi)]
+      },
+      { head: "IMSI", value: (s) => s.imsi, exported: true },
       {
         head: "Services",
         value: (s) => s.services.join(" "),
@@ -158,7 +162,7 @@ function usage(found, charts, signal) {
       d.type,
       d.records,
       d.type === "data" ? bytes(d.bytes) : "",
-      d.duration ? Math.round(d.duration) + " s" : ""
+      d.duration ? span(d.duration) : ""
     ])
     .reverse();
   return [

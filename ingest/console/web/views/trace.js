@@ -26,7 +26,7 @@ const step = (s) =>
   h(
     "li",
     null,
-    h("p", null, s.at && stamp(s.at)),
+    h("p", null, s.at && [stamp(s.at), " UTC"]),
     h("p", null, h("b", null, capital(s.step))),
     h("p", null, capital(s.text))
   );
@@ -35,7 +35,7 @@ const deliverySheet = (d) =>
     "div",
     { class: "sheet" },
     deliveryDetail(d),
-    h("p", null, link("deliveries", { q: d.id, open: d.id }, "Open in Deliveries"))
+    !d.hidden && h("p", null, link("deliveries", { q: d.id, open: d.id }, "Open in Deliveries"))
   );
 
 // timelineOf shows the steps of an event.

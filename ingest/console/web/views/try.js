@@ -5,6 +5,7 @@ import { link } from "../core/address.js";
 import { all, call } from "../core/api.js";
 import { button, code, h, pairs, stamp, state, table } from "../core/dom.js";
 import { asking, during, field, pick, valuesOf } from "../core/form.js";
+import { took } from "../core/format.js";
 import { codecs, codecWord } from "./deviceparts.js";
 
 export const valueOf = (v) => (v.text === undefined ? String(v.value) : v.text);
@@ -34,7 +35,7 @@ export function tried(f) {
       ["Time", [stamp(f.time), " UTC"]],
       ["fPort", f.fPort],
       ["Payload", code(f.payload)],
-      ["Took", Math.round(f.took_us) + " µs"],
+      ["Took", took(f.took_us / 1000)],
       ["Event", f.event && link("trace", { id: f.event }, "Timeline")],
       ["Notes", f.notes.length > 0 && f.notes.map((n) => h("div", null, n))]
     ]),

@@ -56,7 +56,7 @@ export function triedRules(found, condition) {
     ),
     ...frames
       .filter((f) => f.requests.length)
-      .flatMap((f) => [h("h3", null, "For the frame of ", stamp(f.time)), ...f.requests.map(request)])
+      .flatMap((f) => [h("h3", null, "For the frame of ", stamp(f.time), " UTC"), ...f.requests.map(request)])
   ];
 }
 
