@@ -199,7 +199,7 @@ function carriers(status) {
   ];
   const rows = status.carriers.map((c) => [
     [c.name, " ", simulates(note(c.name)) && state("simulated")],
-    c.bound === null ? "over HTTP" : bound(c),
+    c.bound !== null && bound(c),
     c.messages,
     c.receipts,
     c.waiting,
