@@ -251,7 +251,7 @@ func (t *traceBuilder) delivery(id, creator string, d *outbox.Delivery) {
 		outbox.Simulated: "was accepted by a simulator",
 		outbox.Dead:      "failed and is not attempted again until you replay it",
 	}[d.State]
-	switch d.Waits {
+	switch d.WaitsFor {
 	case outbox.WaitsForBreaker:
 		state = "waits because its endpoint is paused"
 	case outbox.WaitsForTurn:

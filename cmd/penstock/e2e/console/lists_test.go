@@ -14,7 +14,7 @@ import (
 func TestListsShowWhatIsStillToBeDone(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
-	acme := g.As("acme-all-0123456")
+	acme := g.WithToken("acme-all-0123456")
 	for n, number := range []string{"447800012345", "4478001000", "4490", "4491", "4492"} { // retried, delivered, unrouted
 		acme.Post("/inbound/sms/json", fmt.Sprintf(`{"id":"m%d","from":"447700900123","to":"%s","text":"Message %d"}`, n, number, n)).Mentions(t, 200, "id")
 	}
@@ -60,7 +60,7 @@ func TestPagesBelowAListLeadBackToIt(t *testing.T) {
 func TestCardsOfAPhoneNameTheirValues(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
-	g.As("acme-all-0123456").Post("/inbound/sms/json", `{"id":"m","from":"447700900123","to":"4490","text":"Hello"}`).Mentions(t, 200, "id")
+	g.WithToken("acme-all-0123456").Post("/inbound/sms/json", `{"id":"m","from":"447700900123","to":"4490","text":"Hello"}`).Mentions(t, 200, "id")
 	g.AwaitProcessed()
 	b := e2e.NewBrowser(t)
 	b.Do(chromedp.EmulateViewport(390, 844))
