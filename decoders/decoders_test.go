@@ -17,7 +17,7 @@ func TestNormalizeDevEUI(t *testing.T) {
 		{"hyphens and blanks", "A840-41D2 C518-2F01", "a84041d2c5182f01", true},
 		{"dots", "a840.41d2.c518.2f01", "a84041d2c5182f01", true},
 		{"dots in pairs", "A8.40.41.D2.C5.18.2F.01", "a84041d2c5182f01", true},
-		{"dots in other groups", "a84041d2.c5182f01", "", false},
+		{"dots between groups of eight digits", "a84041d2.c5182f01", "", false},
 		{"too short", "a84041d2c5182f0", "", false},
 		{"too long", "a84041d2c5182f011", "", false},
 		{"base64", "qEBB0sUYLwE=", "", false},

@@ -51,8 +51,8 @@ type Frame struct {
 	DedupSpan time.Duration
 	// Supplement marks a copy of a frame that the sender posts to add
 	// Gateways or a Position. It has the DedupID of the frame. If the frame was received
-	// before, only the additions are used. Else a Supplement of the kind Uplink replaces the
-	// frame.
+	// before, only the additions are used. Otherwise, a Supplement of the kind Uplink is
+	// used in place of the frame.
 	Supplement bool
 	// Extensible reports that the sender may post Supplements to this frame.
 	Extensible bool

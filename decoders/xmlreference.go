@@ -6,8 +6,8 @@ import (
 )
 
 // SurrogateReference returns the first character reference in the source of an XML token
-// that is half of a surrogate pair, such as &#xD83D; or "". XML
-// forbids these (1.0, 4.1), even as a pair, but encoding/xml reads each as U+FFFD.
+// that is half of a surrogate pair, such as &#xD83D;. It returns "" if there is none. XML forbids
+// such references (1.0, 4.1), even as a pair, but encoding/xml reads each as U+FFFD.
 func SurrogateReference(token []byte) string {
 	if bytes.HasPrefix(token, []byte("<![CDATA[")) {
 		return "" // CDATA has no references

@@ -63,7 +63,7 @@ func (c Catalog) Compile(codec, source string, useRawPayload bool) (decoders.Dec
 	case JavaScript:
 		d, err = c.JavaScript(source)
 	default:
-		err = newError(codec, "codec", "is unknown; valid are "+strings.Join(Names(), ", "))
+		err = newError(codec, "codec", "is unknown; the codecs are "+strings.Join(Names(), ", "))
 	}
 	if err != nil {
 		return nil, err

@@ -67,7 +67,7 @@ func TestDecode(t *testing.T) {
 
 func TestCompileRefuses(t *testing.T) {
 	for _, c := range []struct{ name, codec, source, want string }{
-		{"an unknown codec", "basic", "10 PRINT", "basic: codec: is unknown; valid are json, cayenne_lpp, senml, expr, javascript"},
+		{"an unknown codec", "basic", "10 PRINT", "basic: codec: is unknown; the codecs are json, cayenne_lpp, senml, expr, javascript"},
 		{"an invalid expression", Expr, "a = 1 +", "expr: a: line 1, column"},
 		{"an expression without a source", Expr, "", "expr: line 1, column 1: the source has no expression"},
 		{"invalid JavaScript", JavaScript, "function f() {\n  return 1 +;\n}", "javascript: line 2, column 13: Unexpected token ;"},

@@ -23,8 +23,8 @@ const (
 	minColumns, maxColumns        = 16, 21
 )
 
-// asteriskLines parses the lines of Asterisk's cdr_csv. It continues after an invalid line.
-func asteriskLines(r *records[Call]) {
+// parseAsteriskLines parses the lines of Asterisk's cdr_csv. It continues after an invalid line.
+func parseAsteriskLines(r *records[Call]) {
 	for offset := 0; offset < len(r.body); {
 		line := csv.NewReader(bytes.NewReader(r.body[offset:]))
 		line.FieldsPerRecord, line.LazyQuotes = -1, true
@@ -33,17 +33,17 @@ func asteriskLines(r *records[Call]) {
 			return
 		}
 		if err != nil {
-			r.fail(reject("asterisk", "line", offset, "is not valid CSV"))
+			r.fail(newError("asterisk", "line", offset, "is not valid CSV"))
 			return
 		}
-		r.add(asterisk(row, offset))
+		r.add(parseAsteriskRow(row, offset))
 		offset += int(line.InputOffset())
 	}
 }
 
-func asterisk(row []string, offset int) (Call, error) {
+func parseAsteriskRow(row []string, offset int) (Call, error) {
 	if len(row) < minColumns || len(row) > maxColumns {
-		return Call{}, reject("asterisk", "line", offset, "has "+strconv.Itoa(len(row))+" columns instead of 16 to 21")
+		return Call{}, newError("asterisk", "line", offset, "has "+strconv.Itoa(len(row))+" columns instead of 16 to 21")
 	}
 	c := Call{From: row[colSrc], To: row[colDst], Disposition: row[colDisposition], Trunk: trunkName(row[colDstChannel])}
 	for _, m := range []struct {
@@ -56,7 +56,7 @@ func asterisk(row []string, offset int) (Call, error) {
 		}
 		t, err := time.Parse(time.DateTime, row[m.column])
 		if err != nil {
-			return c, reject("asterisk", m.name, offset, "must be YYYY-MM-DD HH:MM:SS")
+			return c, newError("asterisk", m.name, offset, "must be YYYY-MM-DD HH:MM:SS")
 		}
 		*m.target = t
 	}
@@ -64,7 +64,7 @@ func asterisk(row []string, offset int) (Call, error) {
 	c.Duration, err1 = decimal.Digits(row[colDuration])
 	c.Billsec, err2 = decimal.Digits(row[colBillsec])
 	if err1 != nil || err2 != nil {
-		return c, reject("asterisk", "duration", offset, wantWholeSeconds)
+		return c, newError("asterisk", "duration", offset, wantWholeSeconds)
 	}
 	if len(row) > colUniqueID {
 		c.ID = strings.TrimSpace(row[colUniqueID])

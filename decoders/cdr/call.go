@@ -36,20 +36,20 @@ const (
 	wantWholeSeconds = "must be a whole number of seconds"
 )
 
-func reject(format, field string, offset int, reason string) error {
+func newError(format, field string, offset int, reason string) error {
 	return &decoders.Error{Format: format, Field: field, Offset: offset, Reason: reason}
 }
 
-// impossible is the error of a well-formed record with impossible values.
-type impossible struct{ cause error }
+// impossibleError is the error of a well-formed record with impossible values.
+type impossibleError struct{ cause error }
 
-func (i impossible) Error() string { return i.cause.Error() }
+func (i impossibleError) Error() string { return i.cause.Error() }
 
 // IsImpossible reports whether an error is about a well-formed record with impossible values:
 // a negative or excessive amount, a time outside 1970 to 2200, times in the wrong order. Posts
 // with these records are stored, because the records are evidence of a fault of the switch.
 func IsImpossible(err error) bool {
-	_, ok := errors.AsType[impossible](err)
+	_, ok := errors.AsType[impossibleError](err)
 	return ok
 }
 
@@ -61,26 +61,26 @@ func finish(c Call, format string, offset int) (Call, error) {
 	}{{"id", &c.ID}, {"from", &c.From}, {"to", &c.To}, {"disposition", &c.Disposition}, {"trunk", &c.Trunk}} {
 		*f.text = strings.ToValidUTF8(strings.TrimSpace(*f.text), "")
 		if len(*f.text) > maxText {
-			return c, reject(format, f.name, offset, "is longer than 255 bytes")
+			return c, newError(format, f.name, offset, "is longer than 255 bytes")
 		}
 	}
 	switch {
 	case c.ID == "":
-		return c, reject(format, "id", offset, "is missing")
+		return c, newError(format, "id", offset, "is missing")
 	case c.Start.IsZero():
-		return c, reject(format, "start", offset, "is missing")
-	case !plausible(c.Start) || !plausible(c.Answer) || !plausible(c.End):
-		return c, impossible{reject(format, "start", offset, "lies outside 1970 to 2200")}
+		return c, newError(format, "start", offset, "is missing")
+	case !isPlausible(c.Start) || !isPlausible(c.Answer) || !isPlausible(c.End):
+		return c, impossibleError{newError(format, "start", offset, "lies outside 1970 to 2200")}
 	case !c.Answer.IsZero() && c.Answer.Before(c.Start):
-		return c, impossible{reject(format, "answer", offset, "is before the start")}
+		return c, impossibleError{newError(format, "answer", offset, "is before the start")}
 	case !c.End.IsZero() && c.End.Before(c.Start):
-		return c, impossible{reject(format, "end", offset, "is before the start")}
+		return c, impossibleError{newError(format, "end", offset, "is before the start")}
 	case !c.End.IsZero() && c.End.Before(c.Answer):
-		return c, impossible{reject(format, "end", offset, "is before the answer")}
+		return c, impossibleError{newError(format, "end", offset, "is before the answer")}
 	case c.Duration < 0 || c.Duration > maxSeconds:
-		return c, impossible{reject(format, "duration", offset, wantSeconds)}
+		return c, impossibleError{newError(format, "duration", offset, wantSeconds)}
 	case c.Billsec < 0 || c.Billsec > maxSeconds:
-		return c, impossible{reject(format, "billsec", offset, wantSeconds)}
+		return c, impossibleError{newError(format, "billsec", offset, wantSeconds)}
 	}
 	if c.Key == "" {
 		c.Key = c.ID
@@ -88,13 +88,13 @@ func finish(c Call, format string, offset int) (Call, error) {
 	return c, nil
 }
 
-// plausible reports whether a time is zero or can be stored in each database.
-func plausible(t time.Time) bool {
+// isPlausible reports whether a time is zero or can be stored in each database.
+func isPlausible(t time.Time) bool {
 	return t.IsZero() || t.Year() >= 1970 && t.Year() < 2200
 }
 
-// seconds returns the time between start and end, or 0 if one is unknown.
-func seconds(start, end time.Time) int64 {
+// secondsBetween returns the time between start and end, or 0 if one is unknown.
+func secondsBetween(start, end time.Time) int64 {
 	if start.IsZero() || end.IsZero() {
 		return 0
 	}

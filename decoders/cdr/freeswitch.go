@@ -28,19 +28,19 @@ type leg struct {
 	} `json:"times"`
 }
 
-// freeSWITCH parses a call of mod_json_cdr. Its values are strings, which many versions
+// parseFreeSWITCH parses a call of mod_json_cdr. Its values are strings, which many versions
 // percent-encode.
-func freeSWITCH(raw json.RawMessage, offset int, notes *decoders.Notes) (Call, error) {
+func parseFreeSWITCH(raw json.RawMessage, offset int, notes *decoders.Notes) (Call, error) {
 	var doc struct {
 		Variables map[string]any  `json:"variables"`
 		Callflow  json.RawMessage `json:"callflow"`
 	}
 	if err := json.Unmarshal(raw, &doc); err != nil {
-		return Call{}, reject("freeswitch", "variables", offset, "is not an object")
+		return Call{}, newError("freeswitch", "variables", offset, "is not an object")
 	}
 	l, err := firstLeg(doc.Callflow)
 	if err != nil {
-		return Call{}, reject("freeswitch", "callflow", offset, "has no caller_profile")
+		return Call{}, newError("freeswitch", "callflow", offset, "has no caller_profile")
 	}
 	v := variables{values: doc.Variables, offset: offset, notes: notes}
 	c := Call{
@@ -50,7 +50,7 @@ func freeSWITCH(raw json.RawMessage, offset int, notes *decoders.Notes) (Call, e
 		End:         v.time("end", l.Times.Hangup),
 		Disposition: v.text("hangup_cause"), Trunk: cmp.Or(v.text("sip_gateway_name"), v.text("sip_gateway"), unescapePercent(l.Profile.Source)),
 	}
-	c.Duration, c.Billsec = v.integer("duration", seconds(c.Start, c.End)), v.integer("billsec", seconds(c.Answer, c.End))
+	c.Duration, c.Billsec = v.integer("duration", secondsBetween(c.Start, c.End)), v.integer("billsec", secondsBetween(c.Answer, c.End))
 	return finish(c, "freeswitch", offset)
 }
 
@@ -121,7 +121,8 @@ func (v variables) integer(name string, computed int64) int64 {
 	return computed
 }
 
-// unescapePercent decodes a percent-encoded string. It returns s unchanged if the encoding is invalid.
+// unescapePercent decodes a percent-encoded string. It returns s unchanged if the encoding is
+// invalid.
 func unescapePercent(s string) string {
 	if decoded, err := url.PathUnescape(s); err == nil {
 		return decoded

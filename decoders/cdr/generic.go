@@ -12,15 +12,15 @@ import (
 	"github.com/penstock/penstock/decoders/iso8601"
 )
 
-// generic parses a record of a call in the gateway's own format.
-func generic(fields map[string]json.RawMessage, offset int, notes *decoders.Notes) (c Call, err error) {
+// parseGeneric parses a record of a call in the gateway's own format.
+func parseGeneric(fields map[string]json.RawMessage, offset int, notes *decoders.Notes) (c Call, err error) {
 	r := fieldReader{fields: fields, offset: offset}
 	noteUnknown(notes, fields, offset, []string{"id", "from", "to", "disposition", "trunk", "start", "answer", "end", "duration", "billsec"})
 	c.ID, c.From, c.To = r.text("id"), r.text("from"), r.text("to")
 	c.Disposition, c.Trunk = r.text("disposition"), r.text("trunk")
 	c.Start, c.Answer, c.End = r.time("start"), r.time("answer"), r.time("end")
-	c.Duration = r.integer("duration", seconds(c.Start, c.End))
-	c.Billsec = r.integer("billsec", seconds(c.Answer, c.End))
+	c.Duration = r.integer("duration", secondsBetween(c.Start, c.End))
+	c.Billsec = r.integer("billsec", secondsBetween(c.Answer, c.End))
 	if r.err != nil {
 		return c, r.err
 	}
@@ -49,7 +49,7 @@ type fieldReader struct {
 
 func (r *fieldReader) fail(name, reason string) {
 	if r.err == nil {
-		r.err = reject("json", name, r.offset, reason)
+		r.err = newError("json", name, r.offset, reason)
 	}
 }
 

@@ -15,7 +15,7 @@ const maxErrors = 20
 
 // Source returns the format of a post of calls: freeswitch, asterisk or json.
 func Source(body []byte) string {
-	body = content(body)
+	body = unwrapForm(body)
 	if !isJSON(body) {
 		return "asterisk"
 	}
@@ -30,7 +30,7 @@ func Source(body []byte) string {
 // and the errors, at most 20, about invalid records. The valid records are returned in any
 // case.
 func Parse(body []byte) ([]Call, decoders.Notes, []error) {
-	return read(content(body), callObject, asteriskLines)
+	return read(unwrapForm(body), parseCallObject, parseAsteriskLines)
 }
 
 // readObject parses a record in JSON and notes the fields that are not used.
@@ -41,7 +41,7 @@ func read[T any](body []byte, object readObject[T], lines func(*records[T])) ([]
 	r := records[T]{body: body}
 	switch {
 	case len(body) == 0:
-		r.fail(reject("cdr", "body", 0, "is empty"))
+		r.fail(newError("cdr", "body", 0, "is empty"))
 	case isJSON(body):
 		r.json(object)
 	default:
@@ -50,8 +50,8 @@ func read[T any](body []byte, object readObject[T], lines func(*records[T])) ([]
 	return r.list, r.notes, r.errs
 }
 
-// content returns the body, or the form field cdr if there is one, without surrounding blanks.
-func content(body []byte) []byte {
+// unwrapForm returns the body, or the form field cdr if there is one, without surrounding blanks.
+func unwrapForm(body []byte) []byte {
 	body = trimBody(body)
 	form, ok := bytes.CutPrefix(body, []byte("cdr="))
 	if !ok {
@@ -122,7 +122,7 @@ func (r *records[T]) json(object readObject[T]) {
 		if s, ok := errors.AsType[*json.SyntaxError](err); ok {
 			reason = s.Error()
 		}
-		r.fail(reject("json", "body", offset, reason))
+		r.fail(newError("json", "body", offset, reason))
 		length := bytes.IndexByte(r.body[offset:], '\n')
 		if length < 0 || len(r.errs) == maxErrors {
 			return
@@ -132,14 +132,14 @@ func (r *records[T]) json(object readObject[T]) {
 	}
 }
 
-// callObject parses a call of FreeSWITCH or in the gateway's own format.
-func callObject(raw json.RawMessage, offset int, notes *decoders.Notes) (Call, error) {
+// parseCallObject parses a call of FreeSWITCH or in the gateway's own format.
+func parseCallObject(raw json.RawMessage, offset int, notes *decoders.Notes) (Call, error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
-		return Call{}, reject("json", "record", offset, "is not an object")
+		return Call{}, newError("json", "record", offset, "is not an object")
 	}
 	if fields["variables"] != nil || fields["callflow"] != nil {
-		return freeSWITCH(raw, offset, notes)
+		return parseFreeSWITCH(raw, offset, notes)
 	}
-	return generic(fields, offset, notes)
+	return parseGeneric(fields, offset, notes)
 }

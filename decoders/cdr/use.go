@@ -50,8 +50,8 @@ func (u Use) Row() []string {
 }
 
 // Inert returns a CSV cell, with an apostrophe before a text that a spreadsheet would run as a
-// formula. A formula that begins with apostrophes gets another apostrophe, so that original can
-// reverse Inert.
+// formula. A formula that begins with apostrophes gets another apostrophe, so that
+// restoreFormula can reverse Inert.
 func Inert(cell string) string {
 	if isFormula(cell) {
 		return "'" + cell
@@ -59,8 +59,8 @@ func Inert(cell string) string {
 	return cell
 }
 
-// original reverses Inert.
-func original(cell string) string {
+// restoreFormula reverses Inert.
+func restoreFormula(cell string) string {
 	if formula, quoted := strings.CutPrefix(cell, "'"); quoted && isFormula(formula) {
 		return formula
 	}
@@ -85,13 +85,13 @@ func UseSource(body []byte) string {
 // used, and the errors, at most 20, about invalid records. The valid records are returned in
 // any case.
 func ParseUses(body []byte) ([]Use, decoders.Notes, []error) {
-	return read(trimBody(body), useObject, useLines)
+	return read(trimBody(body), parseUseObject, parseUseLines)
 }
 
-func useObject(raw json.RawMessage, offset int, notes *decoders.Notes) (Use, error) {
+func parseUseObject(raw json.RawMessage, offset int, notes *decoders.Notes) (Use, error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
-		return Use{}, reject("json", "record", offset, "is not an object")
+		return Use{}, newError("json", "record", offset, "is not an object")
 	}
 	r := fieldReader{fields: fields, offset: offset}
 	header := UseHeader()
@@ -108,11 +108,11 @@ func useObject(raw json.RawMessage, offset int, notes *decoders.Notes) (Use, err
 	if r.err != nil {
 		return Use{}, r.err
 	}
-	return use("json", cells, offset)
+	return parseUse("json", cells, offset)
 }
 
-// use parses the cells of a record in the order of UseHeader.
-func use(format string, cells []string, offset int) (Use, error) {
+// parseUse parses the cells of a record in the order of UseHeader.
+func parseUse(format string, cells []string, offset int) (Use, error) {
 	for i := range cells {
 		cells[i] = strings.TrimSpace(cells[i])
 	}
@@ -122,38 +122,38 @@ func use(format string, cells []string, offset int) (Use, error) {
 	const alphanumeric = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	switch {
 	case u.ID == "":
-		return u, reject(format, "id", offset, "is missing")
+		return u, newError(format, "id", offset, "is missing")
 	case len(u.ID) > maxText:
-		return u, reject(format, "id", offset, "is longer than 255 bytes")
+		return u, newError(format, "id", offset, "is longer than 255 bytes")
 	case u.ICCID == "" || len(u.ICCID) > maxICCID || strings.Trim(u.ICCID, alphanumeric) != "":
-		return u, reject(format, "iccid", offset, "must be 1 to 32 digits or letters")
+		return u, newError(format, "iccid", offset, "must be 1 to 32 digits or letters")
 	case cells[2] == "":
-		return u, reject(format, "start_time", offset, "is missing")
+		return u, newError(format, "start_time", offset, "is missing")
 	case !ok:
-		return u, reject(format, "start_time", offset, wantTime)
-	case !plausible(u.Start):
-		return u, impossible{reject(format, "start_time", offset, "lies outside 1970 to 2200")}
+		return u, newError(format, "start_time", offset, wantTime)
+	case !isPlausible(u.Start):
+		return u, impossibleError{newError(format, "start_time", offset, "lies outside 1970 to 2200")}
 	case !slices.Contains(Types(), u.Type):
-		return u, reject(format, "type", offset, "must be data, sms or voice")
+		return u, newError(format, "type", offset, "must be data, sms or voice")
 	}
 	const wantBytes = "must be a whole number from 0 to 2^40"
-	if u.Bytes, ok = amount(cells[4]); !ok {
-		return u, reject(format, "bytes", offset, wantBytes)
+	if u.Bytes, ok = parseAmount(cells[4]); !ok {
+		return u, newError(format, "bytes", offset, wantBytes)
 	}
-	if u.Duration, ok = amount(cells[5]); !ok {
-		return u, reject(format, "duration", offset, wantWholeSeconds)
+	if u.Duration, ok = parseAmount(cells[5]); !ok {
+		return u, newError(format, "duration", offset, wantWholeSeconds)
 	}
 	switch {
 	case u.Bytes < 0 || u.Bytes > maxBytes:
-		return u, impossible{reject(format, "bytes", offset, wantBytes)}
+		return u, impossibleError{newError(format, "bytes", offset, wantBytes)}
 	case u.Duration < 0 || u.Duration > maxSeconds:
-		return u, impossible{reject(format, "duration", offset, wantSeconds)}
+		return u, impossibleError{newError(format, "duration", offset, wantSeconds)}
 	}
 	return u, nil
 }
 
-// amount parses a whole number. "" means 0, and a number beyond 64 bits the nearest int64.
-func amount(text string) (int64, bool) {
+// parseAmount parses a whole number. "" means 0, and a number beyond 64 bits the nearest int64.
+func parseAmount(text string) (int64, bool) {
 	if text == "" {
 		return 0, true
 	}
@@ -161,10 +161,10 @@ func amount(text string) (int64, bool) {
 	return n, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
-// useLines parses CSV whose header has the names of UseHeader in any order. It reverses Inert,
+// parseUseLines parses CSV whose header has the names of UseHeader in any order. It reverses Inert,
 // because a file that the gateway has exported may be posted. It continues after an invalid
 // line.
-func useLines(r *records[Use]) {
+func parseUseLines(r *records[Use]) {
 	lines := csv.NewReader(bytes.NewReader(r.body))
 	lines.FieldsPerRecord, lines.ReuseRecord = -1, true
 	header, err := lines.Read()
@@ -177,7 +177,7 @@ func useLines(r *records[Use]) {
 		columns = append(columns, slices.Index(header, name))
 	}
 	if err != nil || len(header) != len(columns) || slices.Contains(columns, -1) {
-		r.fail(reject("csv", "header", 0, "must be "+strings.Join(UseHeader(), ",")))
+		r.fail(newError("csv", "header", 0, "must be "+strings.Join(UseHeader(), ",")))
 		return
 	}
 	cells := make([]string, len(columns))
@@ -188,15 +188,15 @@ func useLines(r *records[Use]) {
 		case errors.Is(err, io.EOF):
 			return
 		case err != nil:
-			r.fail(reject("csv", "line", offset, "is not valid CSV"))
+			r.fail(newError("csv", "line", offset, "is not valid CSV"))
 			continue
 		case len(row) != len(columns):
-			r.fail(reject("csv", "line", offset, "has "+strconv.Itoa(len(row))+" columns instead of 6"))
+			r.fail(newError("csv", "line", offset, "has "+strconv.Itoa(len(row))+" columns instead of 6"))
 			continue
 		}
 		for i, column := range columns {
-			cells[i] = original(strings.TrimSpace(row[column]))
+			cells[i] = restoreFormula(strings.TrimSpace(row[column]))
 		}
-		r.add(use("csv", cells, offset))
+		r.add(parseUse("csv", cells, offset))
 	}
 }

@@ -203,7 +203,7 @@ func (r *Reader) Skip() {
 			r.Skip()
 		}
 	default:
-		r.scalar()
+		r.readScalar()
 	}
 }
 

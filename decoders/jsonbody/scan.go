@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// scalar reads a string, number or literal.
-func (r *Reader) scalar() Value {
+// readScalar reads a string, number or literal.
+func (r *Reader) readScalar() Value {
 	start := r.i
 	r.unread = false
 	switch r.Kind() {
@@ -97,16 +97,16 @@ func (r *Reader) scanNumber() Value {
 	r.accept('-')
 	ok := true
 	if !r.accept('0') {
-		ok = r.digits()
+		ok = r.skipDigits()
 	}
 	if ok && r.accept('.') {
-		ok = r.digits()
+		ok = r.skipDigits()
 	}
 	if ok && (r.accept('e') || r.accept('E')) {
 		if !r.accept('+') {
 			r.accept('-')
 		}
-		ok = r.digits()
+		ok = r.skipDigits()
 	}
 	if !ok {
 		r.fail("a number is malformed")
@@ -123,7 +123,7 @@ func (r *Reader) accept(c byte) bool {
 	return false
 }
 
-func (r *Reader) digits() bool {
+func (r *Reader) skipDigits() bool {
 	start := r.i
 	for r.i < len(r.b) && r.b[r.i] >= '0' && r.b[r.i] <= '9' {
 		r.i++

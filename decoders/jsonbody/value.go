@@ -20,7 +20,7 @@ type Value struct {
 func (r *Reader) Value() Value {
 	kind := r.Kind()
 	if kind != Object && kind != Array {
-		return r.scalar()
+		return r.readScalar()
 	}
 	start := r.i
 	r.Skip()
@@ -142,9 +142,9 @@ func (r *Reader) Any() any {
 	case Object:
 		return r.Map()
 	case Array:
-		return r.list()
+		return r.readList()
 	}
-	return r.scalar().decode()
+	return r.readScalar().decode()
 }
 
 // Map reads the next value if it is an object, or else returns nil.
@@ -161,7 +161,7 @@ func (r *Reader) Map() map[string]any {
 	return m
 }
 
-func (r *Reader) list() []any {
+func (r *Reader) readList() []any {
 	l := []any{}
 	for ok := r.Array(); ok && r.More(); {
 		l = append(l, r.Any())

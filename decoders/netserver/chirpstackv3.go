@@ -10,11 +10,11 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// chirpStackV3Frame parses the events of ChirpStack v3's HTTP integration
+// readChirpStackV3Frame parses the events of ChirpStack v3's HTTP integration
 // (chirpstack-application-server internal/integration/marshaler). The JSON marshaler writes
 // EUIs in base64 and the decoded object in a string. The JSON_V3 marshaler writes EUIs in hex;
 // so do LoRaServer and Milesight's gateways, with other names for the members of a reception.
-func chirpStackV3Frame(d document, f *decoders.Frame) {
+func readChirpStackV3Frame(d document, f *decoders.Frame) {
 	v := d.Value("devEUI")
 	f.Identifier, f.IsDevEUI = decoders.NormalizeDevEUI(eui(v))
 	switch {
@@ -41,14 +41,14 @@ func chirpStackV3Frame(d document, f *decoders.Frame) {
 		}
 	}
 	f.Position = d.Position("location")
-	uplinkID := chirpStackV3Radio(d, f)
-	chirpStackV3Event(d, f)
-	f.Margin, f.Battery = chirpStackV3Status(d, f.Kind)
+	uplinkID := readChirpStackV3Gateways(d, f)
+	setChirpStackV3Kind(d, f)
+	f.Margin, f.Battery = readChirpStackV3Status(d, f.Kind)
 	if f.Kind == decoders.TxAck && d.IsPresent("gatewayID") {
 		f.Gateways = []decoders.Gateway{{ID: eui(d.Value("gatewayID"))}}
 	}
-	// Use the time of the gateways or, if it is missing, the server's, which Milesight's
-	// gateways write malformed.
+	// Use the time of the gateways or, if it is missing, the time of the server. Milesight's
+	// gateways write the server's time in an invalid form.
 	server := d.Time("time|publishedAt")
 	earliest := gatewayTime(f.Gateways, server)
 	if f.NetworkTime = cmp.Or(plausibleTime(f.Gateways, server, earliest), server); !earliest.IsZero() && !f.NetworkTime.Equal(earliest) {
@@ -56,12 +56,12 @@ func chirpStackV3Frame(d document, f *decoders.Frame) {
 	}
 	// Identify the frame by the first identifier of a reception, by the server's time, or by
 	// the time of the gateways.
-	count, serverText := strconv.FormatInt(f.FCnt, 10)+":", string(d.Value("time|publishedAt").Raw())
+	counter, serverText := strconv.FormatInt(f.FCnt, 10)+":", string(d.Value("time|publishedAt").Raw())
 	switch {
 	case uplinkID != "":
-		f.DedupID = count + uplinkID + ":" + string(f.Kind)
+		f.DedupID = counter + uplinkID + ":" + string(f.Kind)
 	case serverText != "":
-		f.DedupID = count + serverText + ":" + string(f.Kind)
+		f.DedupID = counter + serverText + ":" + string(f.Kind)
 	case counterID(f) != "":
 		f.DedupID = counterID(f) + ":" + string(f.Kind)
 	}
@@ -79,9 +79,9 @@ func eui(v jsonbody.Value) string {
 	return s
 }
 
-// chirpStackV3Status reads the margin and the battery. Old servers send 256 for an unknown
+// readChirpStackV3Status reads the margin and the battery. Old servers send 256 for an unknown
 // margin. In an uplink the values are in deviceStatusMargin and deviceStatusBattery only.
-func chirpStackV3Status(d document, kind decoders.FrameKind) (margin, battery *float64) {
+func readChirpStackV3Status(d document, kind decoders.FrameKind) (margin, battery *float64) {
 	marginPath, batteryPath := "margin|deviceStatusMargin", "battery|deviceStatusBattery"
 	if kind == decoders.Uplink {
 		marginPath, batteryPath = "deviceStatusMargin", "deviceStatusBattery"
@@ -102,9 +102,9 @@ func chirpStackV3Status(d document, kind decoders.FrameKind) (margin, battery *f
 	return margin, battery
 }
 
-// chirpStackV3Radio reads the receptions and returns the first identifier of a reception, a UUID in
-// base64 or hex. The receptions of old gateways have no identifier or zeros.
-func chirpStackV3Radio(d document, f *decoders.Frame) (uplinkID string) {
+// readChirpStackV3Gateways reads the receptions and returns the first identifier of a reception, a
+// UUID in base64 or hex. The receptions of old gateways have no identifier or zeros.
+func readChirpStackV3Gateways(d document, f *decoders.Frame) (uplinkID string) {
 	f.Gateways = d.Gateways("rxInfo", func(d document) decoders.Gateway {
 		v := d.Value("uplinkID")
 		id := v.String()
@@ -124,16 +124,16 @@ func chirpStackV3Radio(d document, f *decoders.Frame) (uplinkID string) {
 	return uplinkID
 }
 
-// chirpStackV3Event sets the kind of the frame from the event in the query or, if there is
+// setChirpStackV3Kind sets the kind of the frame from the event in the query or, if there is
 // none, from the members of the body.
-func chirpStackV3Event(d document, f *decoders.Frame) {
+func setChirpStackV3Kind(d document, f *decoders.Frame) {
 	name := d.notes.post.Query.Get("event")
 	failure, reason := d.Text("type"), d.Text("error")
 	integration, kind := d.Text("integrationName"), d.Text("eventType")
 	acknowledged := d.Bool("acknowledged")
-	switch f.Kind = chirpStackEvent(name); {
+	switch f.Kind = chirpStackKind(name); {
 	case name == "":
-		f.Kind = chirpStackV3Implied(d, f)
+		f.Kind = chirpStackV3ImpliedKind(d, f)
 	case name == "error":
 		f.Kind = decoders.Failure
 	case f.Kind == "":
@@ -151,8 +151,8 @@ func chirpStackV3Event(d document, f *decoders.Frame) {
 	}
 }
 
-// chirpStackV3Implied returns the kind of event that the first specific member implies.
-func chirpStackV3Implied(d document, f *decoders.Frame) decoders.FrameKind {
+// chirpStackV3ImpliedKind returns the kind of event that the first specific member implies.
+func chirpStackV3ImpliedKind(d document, f *decoders.Frame) decoders.FrameKind {
 	if d.IsPresent("fPort") || d.IsPresent("data") {
 		return decoders.Uplink
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// chirpStackV4Frame parses the events of ChirpStack v4's HTTP integration
+// readChirpStackV4Frame parses the events of ChirpStack v4's HTTP integration
 // (chirpstack api/proto/integration/integration.proto as protobuf JSON, which
 // leaves out members that are zero, false or empty). Hosted Helium posts the same format.
-func chirpStackV4Frame(d document, f *decoders.Frame) {
+func readChirpStackV4Frame(d document, f *decoders.Frame) {
 	device := d.In("deviceInfo")
 	device.DevEUI(f, "devEui")
 	f.Name = device.Text("deviceName")
-	chirpStackV4Event(d, f)
+	setChirpStackV4Kind(d, f)
 	f.FCnt, f.HasFCnt = d.FCnt("fCnt")
 	f.FPort, f.HasFPort = d.FPort("fPort")
 	if f.Kind == decoders.Uplink {
@@ -66,13 +66,13 @@ func chirpStackV4Frame(d document, f *decoders.Frame) {
 	}
 }
 
-// chirpStackV4Event sets the kind of the frame from the event in the query or, if there is
+// setChirpStackV4Kind sets the kind of the frame from the event in the query or, if there is
 // none, from the members of the body.
-func chirpStackV4Event(d document, f *decoders.Frame) {
+func setChirpStackV4Kind(d document, f *decoders.Frame) {
 	name := d.notes.post.Query.Get("event")
-	switch f.Kind = chirpStackEvent(name); {
+	switch f.Kind = chirpStackKind(name); {
 	case name == "":
-		f.Kind = chirpStackV4Implied(d)
+		f.Kind = chirpStackV4ImpliedKind(d)
 	case name == "log":
 		f.Kind = decoders.Log
 	case f.Kind == "":
@@ -93,9 +93,9 @@ func chirpStackV4Event(d document, f *decoders.Frame) {
 	}
 }
 
-// chirpStackV4Implied returns the kind of event that a member implies. A null implies nothing,
+// chirpStackV4ImpliedKind returns the kind of event that a member implies. A null implies nothing,
 // because some servers write the members of all events.
-func chirpStackV4Implied(d document) decoders.FrameKind {
+func chirpStackV4ImpliedKind(d document) decoders.FrameKind {
 	for _, implied := range [...]struct {
 		path string
 		kind decoders.FrameKind
@@ -113,8 +113,8 @@ func chirpStackV4Implied(d document) decoders.FrameKind {
 	return decoders.Join
 }
 
-// chirpStackEvent returns the kind of an event that both versions have, or "".
-func chirpStackEvent(name string) decoders.FrameKind {
+// chirpStackKind returns the kind of an event that both versions have, or "".
+func chirpStackKind(name string) decoders.FrameKind {
 	switch name {
 	case "up":
 		return decoders.Uplink

@@ -8,11 +8,11 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// disruptiveFrame parses the events of Disruptive Technologies' data connectors
+// readDisruptiveFrame parses the events of Disruptive Technologies' data connectors
 // (developer.disruptive-technologies.com, event). The values of a sensor's event become
 // Samples, each named by its path within the event's data ("humidity.temperature"). An event
 // without values becomes a sample of 1 ("touch").
-func disruptiveFrame(d document, f *decoders.Frame) {
+func readDisruptiveFrame(d document, f *decoders.Frame) {
 	// targetName is "projects/P/devices/D", where D is the device.
 	_, device, _ := strings.Cut(strings.TrimPrefix(d.Text("event.targetName"), "projects/"), "/devices/")
 	d.Identifier(f, "event.targetName", cmp.Or(device, d.Text("metadata.deviceId")))
@@ -47,14 +47,14 @@ func disruptiveFrame(d document, f *decoders.Frame) {
 		case "labelsChanged", "connectionStatus", "ethernetStatus", "cellularStatus":
 			f.Object = data.Object(name)
 		default:
-			disruptiveSamples(f, name, d)
+			addDisruptiveSamples(f, name, d)
 		}
 	})
 }
 
-// disruptiveSamples reads the values of a sensor: the samples, and the other values unless the
+// addDisruptiveSamples reads the values of a sensor: the samples, and the other values unless the
 // samples have the same keys.
-func disruptiveSamples(f *decoders.Frame, name string, d document) {
+func addDisruptiveSamples(f *decoders.Frame, name string, d document) {
 	t := d.Time("updateTime")
 	if !d.Has("updateTime") {
 		d.WarnTime("updateTime", "is missing")

@@ -207,8 +207,8 @@ func TestItemsAfterARefusedItemAreRead(t *testing.T) {
 		relaytest.NoError(t, err)
 		d.notes = new(notes)
 		b := batch{sender: "s"}
-		d.Each("l", func(d document) { b.item(d, item) })
-		return b.list, b.err
+		d.Each("l", func(d document) { b.addItem(d, item) })
+		return b.frames, b.err
 	}
 	const list = `[{"a":"1"},{"a":"discarded"},{"b":{}},7,{"a":"2"}]`
 	if frames, err := eachFrame("s", new(Post), []byte(list), item); len(frames) != 2 || fmt.Sprint(err) != "s: 2.a: is missing" {

@@ -28,8 +28,8 @@ const (
 // isPresent reports whether a value is neither missing nor null.
 func isPresent(v jsonbody.Value) bool { return v.Kind > jsonbody.Null }
 
-// optional reads the value at a path. It warns if the value is present and cannot be read.
-func optional[T any](d document, path, problem string, read func(jsonbody.Value) (T, bool)) (T, bool) {
+// readOptional reads the value at a path. It warns if the value is present and cannot be read.
+func readOptional[T any](d document, path, problem string, read func(jsonbody.Value) (T, bool)) (T, bool) {
 	v := d.Value(path)
 	value, ok := read(v)
 	if !ok && isPresent(v) {
@@ -40,7 +40,7 @@ func optional[T any](d document, path, problem string, read func(jsonbody.Value)
 
 // Text reads an optional string. The text of a number is its digits.
 func (d document) Text(path string) string {
-	s, _ := optional(d, path, notText, jsonbody.Value.Text)
+	s, _ := readOptional(d, path, notText, jsonbody.Value.Text)
 	return s
 }
 
@@ -55,7 +55,7 @@ func (d document) Required(path string) string {
 
 // Number reads an optional number, or nil.
 func (d document) Number(path string) *float64 {
-	n, ok := optional(d, path, notNumber, jsonbody.Value.Float)
+	n, ok := readOptional(d, path, notNumber, jsonbody.Value.Float)
 	if !ok {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (d document) FCnt(path string) (n int64, ok bool) { return d.Int(path, 0, 1
 
 // Bool reads an optional true or false.
 func (d document) Bool(path string) bool {
-	b, _ := optional(d, path, notBoolean, jsonbody.Value.Bool)
+	b, _ := readOptional(d, path, notBoolean, jsonbody.Value.Bool)
 	return b
 }
 
@@ -155,7 +155,7 @@ func (d document) Timestamp(path string) time.Time {
 
 // Object reads an optional object of decoded values.
 func (d document) Object(path string) map[string]any {
-	object, _ := optional(d, path, notObject, func(v jsonbody.Value) (map[string]any, bool) {
+	object, _ := readOptional(d, path, notObject, func(v jsonbody.Value) (map[string]any, bool) {
 		object, ok := v.Any().(map[string]any)
 		return object, ok
 	})

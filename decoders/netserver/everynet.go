@@ -6,10 +6,10 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// everynetFrame parses the messages of Everynet's HTTP adapter
+// readEverynetFrame parses the messages of Everynet's HTTP adapter
 // (ns.docs.everynet.io, messages and types). If the adapter has no application key, it
 // posts the ciphertext of the payload as encrypted_payload.
-func everynetFrame(d document, f *decoders.Frame) {
+func readEverynetFrame(d document, f *decoders.Frame) {
 	kind := d.Required("type")
 	// Map the type to a kind. Types with a common kind differ in Text.
 	f.Text = d.Text("params.message|error")

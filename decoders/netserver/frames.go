@@ -102,17 +102,17 @@ func eachFrame(s Sender, p *Post, body []byte, read readFrame) ([]decoders.Frame
 	b := batch{sender: s, post: p}
 	if d.kind() != jsonbody.Array {
 		err = b.add(d, read)
-		return b.list, err
+		return b.frames, err
 	}
-	d.Items(func(item document) { b.item(item, read) })
-	return b.list, b.err
+	d.Items(func(item document) { b.addItem(item, read) })
+	return b.frames, b.err
 }
 
 // batch collects the frames of one body.
 type batch struct {
 	sender Sender
 	post   *Post
-	list   []decoders.Frame
+	frames []decoders.Frame
 	notes  notes // of the frame in progress
 	items  int
 	err    error // about the first item that cannot be read
@@ -122,20 +122,21 @@ type batch struct {
 func (b *batch) add(d document, read readFrame) error {
 	b.notes = notes{sender: b.sender, post: b.post}
 	d.notes = &b.notes
-	n := len(b.list)
-	b.list = append(b.list, decoders.Frame{Sender: string(b.sender)})
-	f := &b.list[n]
+	n := len(b.frames)
+	b.frames = append(b.frames, decoders.Frame{Sender: string(b.sender)})
+	f := &b.frames[n]
 	read(d, f)
 	err := d.notes.write(f)
 	if err != nil || f.Kind == "" {
-		b.list = b.list[:n]
+		b.frames = b.frames[:n]
 	}
 	return err
 }
 
-// item adds the frame of an item of a list. It stores the first error, which names the item, in b.err.
-func (b *batch) item(d document, read readFrame) {
-	if len(b.list) >= maxFrames {
+// addItem adds the frame of an item of a list. It stores the first error, which names the item, in
+// b.err.
+func (b *batch) addItem(d document, read readFrame) {
+	if len(b.frames) >= maxFrames {
 		b.err = tooMany(string(b.sender))
 		return
 	}

@@ -21,12 +21,12 @@ const (
 	idRank
 )
 
-// genericFrame parses the generic format: an object of values, or a list of such objects, each
+// readGenericFrame parses the generic format: an object of values, or a list of such objects, each
 // one frame. The device is identified by the address or by one of the keys deviceId,
 // device_id, deviceEUI, devEUI, another spelling of devEUI, id. The time of
 // the sample has the key time or timestamp. Other keys are values. An id that probably identifies
 // the message (isMessageID) is refused, because each message would create a device.
-func genericFrame(d document, f *decoders.Frame) {
+func readGenericFrame(d document, f *decoders.Frame) {
 	p, keys := d.notes.post, []string{"deviceId", "device_id", "deviceEUI", "devEUI"}
 	f.Kind, f.Object = decoders.Uplink, map[string]any{}
 	if d.kind() != jsonbody.Object {
@@ -64,7 +64,7 @@ func genericFrame(d document, f *decoders.Frame) {
 		}
 	})
 	if bestRank == idRank && p.DeviceID == "" && isMessageID(f.Identifier, f.Object, p.ReceivedAt) {
-		d.Refuse("id", "seems to be the message's, not the device's: name the device by deviceId or in the address")
+		d.Refuse("id", "seems to identify the message, not the device: identify the device by deviceId or in the address")
 		return
 	}
 	// Prefer the device in the address.

@@ -9,11 +9,11 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// heliumFrame parses the posts of Helium's Console (docs.helium.com, HTTP
+// readHeliumFrame parses the posts of Helium's Console (docs.helium.com, HTTP
 // integration, JSON schema). Its bodies are templates, so numbers may be
 // strings and lists may be missing. The downlink_url is a credential and is
 // not stored.
-func heliumFrame(d document, f *decoders.Frame) {
+func readHeliumFrame(d document, f *decoders.Frame) {
 	d.DevEUI(f, "dev_eui")
 	f.Kind = decoders.Uplink
 	if d.Text("type") == "join" {

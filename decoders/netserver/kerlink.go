@@ -10,9 +10,9 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// kerlinkFrame parses the dataUp messages of Kerlink's Wanesy Management Centre, in
+// readKerlinkFrame parses the dataUp messages of Kerlink's Wanesy Management Centre, in
 // any of their three levels of detail. Only the highest has radio data.
-func kerlinkFrame(d document, f *decoders.Frame) {
+func readKerlinkFrame(d document, f *decoders.Frame) {
 	d.DevEUI(f, "endDevice.devEui")
 	f.Name = d.Text("endDevice.name")
 	f.FPort, f.HasFPort = d.FPort("fPort")
@@ -39,8 +39,8 @@ func kerlinkFrame(d document, f *decoders.Frame) {
 	})
 	f.NetworkTime = cmp.Or(d.Time("recvTime"), d.Time("gwRecvTime"))
 	f.DedupID = cmp.Or(d.Text("id"), counterID(f))
-	// A body with fCntUp is an uplink, and so is one with a payload but without fCntDown. Other posts about a device become
-	// downlink or service events.
+	// A body with fCntUp, or with a payload and without fCntDown, is an uplink. Other posts about
+	// a device become downlink or service events.
 	isDownlink := d.IsPresent("fCntDown")
 	switch {
 	case f.HasFCnt || d.IsPresent("payload") && !isDownlink:

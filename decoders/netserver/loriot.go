@@ -14,18 +14,18 @@ func parseCRA(p Post) ([]decoders.Frame, error) {
 	if err != nil {
 		return nil, err
 	}
-	frames, err := eachFrame(CRA, &p, []byte(d.Value("data").String()), loriotFrame)
+	frames, err := eachFrame(CRA, &p, []byte(d.Value("data").String()), readLoriotFrame)
 	if isSyntax(err) {
 		err = &decoders.Error{Format: string(CRA), Field: "data", Offset: -1, Reason: "is not valid JSON: " + err.Error()}
 	}
 	return frames, err
 }
 
-// loriotFrame parses LORIOT's messages (docs.loriot.io, Uplink Data Message and
+// readLoriotFrame parses LORIOT's messages (docs.loriot.io, Uplink Data Message and
 // Gateway Information): rx is a frame, gw the same frame later with
 // all its receptions, txd a downlink that was sent. Other commands are
 // discarded. An encdata is ciphertext, because LORIOT does not have the application's key.
-func loriotFrame(d document, f *decoders.Frame) {
+func readLoriotFrame(d document, f *decoders.Frame) {
 	f.NetworkTime = d.Time("ts")
 	f.FCnt, f.HasFCnt = d.FCnt("fcnt")
 	f.FPort, f.HasFPort = d.FPort("port")

@@ -6,9 +6,9 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// milesightFrame parses the webhook of Milesight's Development Platform, one
+// readMilesightFrame parses the webhook of Milesight's Development Platform, one
 // event or a list of events. A WEBHOOK_TEST has no device and is discarded.
-func milesightFrame(d document, f *decoders.Frame) {
+func readMilesightFrame(d document, f *decoders.Frame) {
 	eventType := d.Text("eventType")
 	if eventType == "WEBHOOK_TEST" {
 		return

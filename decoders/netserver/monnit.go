@@ -28,45 +28,45 @@ func parseMonnit(p Post) ([]decoders.Frame, error) {
 		switch {
 		case key == "gatewayMessage" && d.Kind(key) == jsonbody.Object:
 			gateway = message.Text("gatewayID")
-			b.item(message, func(message document, f *decoders.Frame) {
-				monnitGateway(message, f)
+			b.addItem(message, func(message document, f *decoders.Frame) {
+				readMonnitGateway(message, f)
 				if !d.Has("sensorMessages") {
 					message.As("sensorMessages").Warn("sensorMessages", "is missing")
 				}
 			})
 		case key == "sensorMessages":
-			d.Each(key, func(message document) { b.item(message, monnitSensor) })
+			d.Each(key, func(message document) { b.addItem(message, readMonnitSensor) })
 		}
 	})
-	for i := range b.list {
-		if f := &b.list[i]; gateway != "" && f.Kind == decoders.Uplink {
+	for i := range b.frames {
+		if f := &b.frames[i]; gateway != "" && f.Kind == decoders.Uplink {
 			f.Gateways = []decoders.Gateway{{ID: gateway}}
 		}
 	}
-	return b.list, b.err
+	return b.frames, b.err
 }
 
-func monnitGateway(d document, f *decoders.Frame) {
+func readMonnitGateway(d document, f *decoders.Frame) {
 	f.Kind = decoders.Status
-	monnitDevice(d, f, "gatewayID")
+	setMonnitDevice(d, f, "gatewayID")
 	f.Name = d.Text("gatewayName")
 	f.NetworkTime = d.Time("date")
 	for _, key := range []string{"power", "messageType", "count", "signalStrength"} {
-		monnitValue(f, key, d.Text(key))
+		setMonnitValue(f, key, d.Text(key))
 	}
 	if !f.NetworkTime.IsZero() {
 		f.DedupID = strconv.FormatInt(f.NetworkTime.Unix(), 10) + ":" + joinValues(f.Object, "messageType", "count")
 	}
 }
 
-func monnitSensor(d document, f *decoders.Frame) {
+func readMonnitSensor(d document, f *decoders.Frame) {
 	f.Kind = decoders.Uplink
-	monnitDevice(d, f, "sensorID")
+	setMonnitDevice(d, f, "sensorID")
 	f.Name = d.Text("sensorName")
 	f.DedupID = d.Text("dataMessageGUID")
 	f.SampleTime = d.Time("messageDate")
 	for _, key := range []string{"state", "signalStrength", "voltage"} {
-		monnitValue(f, key, d.Text(key))
+		setMonnitValue(f, key, d.Text(key))
 	}
 	if !d.Has("dataType") {
 		d.Warn("dataType", "is missing")
@@ -84,31 +84,31 @@ func monnitSensor(d document, f *decoders.Frame) {
 	// Name each part of dataValue after its part of dataType. If their numbers differ, use the
 	// whole value under the name dataValue.
 	value = unescapeMonnit(value)
-	types := parts(unescapeMonnit(d.Text("dataType")))
+	types := splitParts(unescapeMonnit(d.Text("dataType")))
 	values := []string{value}
 	if len(types) != 1 {
-		values = parts(value)
+		values = splitParts(value)
 	}
 	if len(types) == 0 || len(values) != len(types) {
-		monnitValue(f, "dataValue", value)
+		setMonnitValue(f, "dataValue", value)
 		return
 	}
 	for i, name := range types {
 		if _, exists := f.Object[name]; exists {
 			name += "_" + strconv.Itoa(i+1)
 		}
-		monnitValue(f, name, values[i])
+		setMonnitValue(f, name, values[i])
 	}
 }
 
-func monnitDevice(d document, f *decoders.Frame, id string) {
+func setMonnitDevice(d document, f *decoders.Frame, id string) {
 	if f.Identifier = d.Text(id); f.Identifier == "" {
 		d.As("sensorID").Refuse(id, noDevice)
 	}
 	f.Battery = d.Percent("batteryLevel")
 }
 
-func monnitValue(f *decoders.Frame, key, s string) {
+func setMonnitValue(f *decoders.Frame, key, s string) {
 	if s == "" {
 		return
 	}
@@ -126,17 +126,17 @@ func unescapeMonnit(s string) string {
 	return s
 }
 
-// parts splits a list at its bars or commas.
-func parts(s string) []string {
+// splitParts splits a list at its bars or commas.
+func splitParts(s string) []string {
 	const maxParts = 50
 	list := strings.FieldsFunc(s, func(r rune) bool { return r == '|' || r == ',' })
 	return list[:min(len(list), maxParts)]
 }
 
-// monnitRuleFrame parses iMonnit's rule webhook, which reports that a rule was
+// readMonnitRuleFrame parses iMonnit's rule webhook, which reports that a rule was
 // triggered. Its texts are written for people, so they become an alert and no
 // readings. The acknowledgeURL is a credential and is not stored.
-func monnitRuleFrame(d document, f *decoders.Frame) {
+func readMonnitRuleFrame(d document, f *decoders.Frame) {
 	f.Kind = decoders.Alert
 	d.Identifier(f, "deviceID", d.Text("deviceID"))
 	f.Text = joinTexts(d.Text("rule"), d.Text("subject"), d.Text("reading"))

@@ -6,10 +6,10 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// netmoreFrame parses an item of the lists that Netmore posts
+// readNetmoreFrame parses an item of the lists that Netmore posts
 // (netmoregroup/netmore-mqtt-sample). Items whose messageType is not payload
 // are discarded.
-func netmoreFrame(d document, f *decoders.Frame) {
+func readNetmoreFrame(d document, f *decoders.Frame) {
 	if kind := d.Text("messageType"); kind != "" && kind != "payload" {
 		return
 	}

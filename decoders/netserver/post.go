@@ -28,8 +28,8 @@ import (
 
 // Post is one request of a sender. Body is neither modified nor retained.
 type Post struct {
-	// Path is the name of the webhook, such as "lpwan". It decides if the shape of the body
-	// is ambiguous.
+	// Path is the name of the webhook, such as "lpwan". If the shape of the body is ambiguous,
+	// Path determines the sender.
 	Path        string
 	Query       url.Values
 	ContentType string

@@ -37,8 +37,8 @@ const (
 	unknownDocument Sender = "xml"
 )
 
-// row describes one shape of a sender's bodies and has its parser. One of frame and parse is set,
-// or neither if the sender is recognised but its bodies are not read.
+// row describes one shape of a sender's bodies and has its parser, frame or parse. Both are nil if
+// the sender is recognised but its bodies are not read.
 type row struct {
 	sender Sender
 	frame  readFrame                            // parses an object, or each item of a list
@@ -59,33 +59,33 @@ type essentials struct{ payload, port, time string }
 // some shapes include others. A sender with several shapes has several rows.
 func table() [26]row {
 	return [...]row{
-		{sender: ChirpStackV4, frame: chirpStackV4Frame, paths: "deviceInfo.devEui", essential: essentials{"data, object", "fPort", "time, rxInfo"}},
-		{sender: ChirpStackV3, frame: chirpStackV3Frame, paths: "applicationID devEUI", essential: essentials{"data, object, objectJSON", "fPort", "rxInfo.time, publishedAt"}},
-		{sender: TheThingsStack, frame: theThingsStackFrame, paths: "end_device_ids", essential: essentials{"uplink_message.frm_payload, decoded_payload", "uplink_message.f_port", "uplink_message.received_at"}},
-		{sender: TTNv2, frame: ttnV2Frame, paths: "dev_id hardware_serial|payload_raw", essential: essentials{"payload_raw, payload_fields", "port", "metadata.time"}},
-		{sender: Helium, frame: heliumFrame, paths: "dev_eui app_eui hotspots|reported_at|uuid", essential: essentials{"payload, decoded.payload", "port", "reported_at"}},
+		{sender: ChirpStackV4, frame: readChirpStackV4Frame, paths: "deviceInfo.devEui", essential: essentials{"data, object", "fPort", "time, rxInfo"}},
+		{sender: ChirpStackV3, frame: readChirpStackV3Frame, paths: "applicationID devEUI", essential: essentials{"data, object, objectJSON", "fPort", "rxInfo.time, publishedAt"}},
+		{sender: TheThingsStack, frame: readTheThingsStackFrame, paths: "end_device_ids", essential: essentials{"uplink_message.frm_payload, decoded_payload", "uplink_message.f_port", "uplink_message.received_at"}},
+		{sender: TTNv2, frame: readTtnV2Frame, paths: "dev_id hardware_serial|payload_raw", essential: essentials{"payload_raw, payload_fields", "port", "metadata.time"}},
+		{sender: Helium, frame: readHeliumFrame, paths: "dev_eui app_eui hotspots|reported_at|uuid", essential: essentials{"payload, decoded.payload", "port", "reported_at"}},
 		{sender: ThingPark, parse: parseThingPark, condition: isThingPark, essential: essentials{"payload_hex, payload, points", "FPort", "Time"}},
 		{sender: ThingPark, parse: parseThingPark, paths: "DevEUI payload_hex", essential: essentials{"payload_hex, payload, points", "FPort", "Time"}},
-		{sender: LORIOT, frame: loriotFrame, paths: "cmd EUI", essential: essentials{"data", "port", "ts"}},
+		{sender: LORIOT, frame: readLoriotFrame, paths: "cmd EUI", essential: essentials{"data", "port", "ts"}},
 		{sender: CRA, parse: parseCRA, paths: "type tech data", condition: isEnvelope, essential: essentials{"data", "port", "ts"}},
-		{sender: Everynet, frame: everynetFrame, paths: "meta params type", essential: essentials{"params.payload", "params.port", "params.rx_time"}},
-		{sender: Kerlink, frame: kerlinkFrame, paths: "endDevice.devEui", essential: essentials{"payload", "fPort", "recvTime, gwRecvTime"}},
+		{sender: Everynet, frame: readEverynetFrame, paths: "meta params type", essential: essentials{"params.payload", "params.port", "params.rx_time"}},
+		{sender: Kerlink, frame: readKerlinkFrame, paths: "endDevice.devEui", essential: essentials{"payload", "fPort", "recvTime, gwRecvTime"}},
 		{sender: Monnit, parse: parseMonnit, paths: "sensorMessages|gatewayMessage", essential: essentials{"dataValue", "", "messageDate"}},
-		{sender: MonnitRule, frame: monnitRuleFrame, paths: "subject rule"},
-		{sender: Disruptive, frame: disruptiveFrame, paths: "event.eventType event.targetName", essential: essentials{"", "", "event.timestamp"}},
-		{sender: UbiBot, frame: ubibotFrame, paths: "channel_id feeds", essential: essentials{"", "", "feeds.created_at"}},
-		{sender: MilesightDP, frame: milesightFrame, paths: "eventType data.deviceProfile", essential: essentials{"data.payload", "", "eventCreatedTime"}},
-		{sender: MilesightDP, frame: milesightFrame, paths: "eventVersion", condition: isWebhookTest, essential: essentials{"data.payload", "", "eventCreatedTime"}},
+		{sender: MonnitRule, frame: readMonnitRuleFrame, paths: "subject rule"},
+		{sender: Disruptive, frame: readDisruptiveFrame, paths: "event.eventType event.targetName", essential: essentials{"", "", "event.timestamp"}},
+		{sender: UbiBot, frame: readUbibotFrame, paths: "channel_id feeds", essential: essentials{"", "", "feeds.created_at"}},
+		{sender: MilesightDP, frame: readMilesightFrame, paths: "eventType data.deviceProfile", essential: essentials{"data.payload", "", "eventCreatedTime"}},
+		{sender: MilesightDP, frame: readMilesightFrame, paths: "eventVersion", condition: isWebhookTest, essential: essentials{"data.payload", "", "eventCreatedTime"}},
 		{sender: AWSIoTCore, paths: "WirelessDeviceId PayloadData"},
 		{sender: Sigfox, parse: parseSigfox, paths: "seqNumber device|deviceId|id", essential: essentials{"data", "", "time"}},
-		{sender: Generic, frame: genericFrame},
+		{sender: Generic, frame: readGenericFrame},
 
-		{sender: Netmore, frame: netmoreFrame, isList: true, paths: "devEui sensorType|messageType", essential: essentials{"payload", "fPort", "timestamp"}},
+		{sender: Netmore, frame: readNetmoreFrame, isList: true, paths: "devEui sensorType|messageType", essential: essentials{"payload", "fPort", "timestamp"}},
 		{sender: KPN, parse: parseKPN, isList: true, condition: namesDevEUI, essential: essentials{"payload", "port", "bt"}},
 		{sender: SenML, parse: parseSenML, isList: true, paths: "bn"},
 		{sender: SenML, parse: parseSenML, isList: true, paths: "n v|vs|vb|vd|s"},
-		{sender: MilesightDP, frame: milesightFrame, isList: true, paths: "eventType data.deviceProfile", essential: essentials{"data.payload", "", "eventCreatedTime"}},
-		{sender: Generic, frame: genericFrame, isList: true},
+		{sender: MilesightDP, frame: readMilesightFrame, isList: true, paths: "eventType data.deviceProfile", essential: essentials{"data.payload", "", "eventCreatedTime"}},
+		{sender: Generic, frame: readGenericFrame, isList: true},
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // are strings. Other names are values of the customer, which become readings if the callback
 // has no data.
 func parseSigfox(p Post) ([]decoders.Frame, error) {
-	return eachFrame(Sigfox, &p, sigfoxBody(p), sigfoxFrame)
+	return eachFrame(Sigfox, &p, sigfoxBody(p), readSigfoxFrame)
 }
 
 // sigfoxBody returns the body, a form or a query as JSON.
@@ -35,17 +35,17 @@ func sigfoxBody(p Post) []byte {
 	return formAsJSON(form)
 }
 
-func sigfoxFrame(d document, f *decoders.Frame) {
+func readSigfoxFrame(d document, f *decoders.Frame) {
 	d.Identifier(f, "device", cmp.Or(d.Text("device"), d.Text("deviceId"), sigfoxID(d.Text("id"))))
 	f.NetworkTime = d.Time("time")
 	f.Payload = d.Hex("data")
-	hasLocation, hasStations := sigfoxReceptions(d, f)
+	hasLocation, hasStations := readSigfoxReceptions(d, f)
 	// An advanced callback adds to a frame of an earlier DATA callback.
 	isAdvanced := hasLocation || hasStations || d.IsPresent("lqi|linkQuality") || d.Flag("duplicate")
 	// Recognise the callback by its content, because callbacks have no names. A position or a
 	// list of stations without data and without measurements of the customer is not an uplink,
 	// so that it cannot replace the uplink if it arrives first.
-	values := sigfoxCustom(d)
+	values := sigfoxCustomValues(d)
 	switch {
 	case d.IsPresent("data"):
 		f.Kind, f.Supplement, f.Extensible = decoders.Uplink, isAdvanced, !isAdvanced
@@ -116,8 +116,8 @@ func warnUnused(d document, values map[string]any, names ...string) {
 	}
 }
 
-// sigfoxCustom returns the values of the customer.
-func sigfoxCustom(d document) (custom map[string]any) {
+// sigfoxCustomValues returns the values of the customer.
+func sigfoxCustomValues(d document) (custom map[string]any) {
 	// The names of Sigfox's variables and of the parameters in the address.
 	names := []string{
 		"device", "deviceId", "id", "time", "data", "seqNumber", "deviceTypeId", "rssi", "snr", "station",
@@ -145,10 +145,10 @@ func sigfoxCustom(d document) (custom map[string]any) {
 	return custom
 }
 
-// sigfoxReceptions reads the receiving stations and the position of the device. hasLocation
+// readSigfoxReceptions reads the receiving stations and the position of the device. hasLocation
 // reports whether the callback has a position, even an unknown one, and hasStations whether it
 // has a list of stations.
-func sigfoxReceptions(d document, f *decoders.Frame) (hasLocation, hasStations bool) {
+func readSigfoxReceptions(d document, f *decoders.Frame) (hasLocation, hasStations bool) {
 	station := d.reception("station")
 	// With a radius, lat and lng are the device's position, else the station's rounded position.
 	position, computed, radius := d.Place("lat", "lng"), d.IsPresent("computedLocation"), d.IsPresent("radius")

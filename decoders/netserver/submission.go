@@ -41,13 +41,13 @@ func ParseSubmission(identifier string, body []byte) (frames []decoders.Frame, f
 	d.All(func(key string, _ jsonbody.Value, d document) {
 		switch key {
 		case "reading":
-			s.reading(d, "reading")
+			s.addReading(d, "reading")
 		case "readings":
-			s.list(d)
+			s.addList(d)
 		}
 	})
 	if len(s.frames)+len(s.faults) == 0 {
-		s.fault("reading", "field is required")
+		s.addFault("reading", "field is required")
 	}
 	return s.frames, s.faults
 }
@@ -59,18 +59,18 @@ type submission struct {
 	faults     []Fault
 }
 
-func (s *submission) fault(field, problem string) {
+func (s *submission) addFault(field, problem string) {
 	s.faults = append(s.faults, Fault{field, "The " + field + " " + problem + "."})
 }
 
 // check adds a fault unless the field is valid.
 func (s *submission) check(valid bool, field, problem string) {
 	if !valid {
-		s.fault(field, problem)
+		s.addFault(field, problem)
 	}
 }
 
-func (s *submission) list(d document) {
+func (s *submission) addList(d document) {
 	kind := d.kind()
 	s.check(kind == jsonbody.Array || kind == jsonbody.Null, "readings", "must be an array")
 	n := 0
@@ -80,27 +80,27 @@ func (s *submission) list(d document) {
 		}
 		field := "readings." + strconv.Itoa(n-1)
 		oldCount := len(s.frames) + len(s.faults)
-		s.reading(item, field)
+		s.addReading(item, field)
 		s.check(len(s.frames)+len(s.faults) > oldCount, field, "field is required")
 	})
 	s.check(n <= MaxSubmitted, "readings", fmt.Sprintf("may not have more than %d items", MaxSubmitted))
 }
 
-// reading reads a frame in any form. Null and an empty array add neither a frame nor a fault.
-func (s *submission) reading(d document, field string) {
+// addReading reads a frame in any form. Null and an empty array add neither a frame nor a fault.
+func (s *submission) addReading(d document, field string) {
 	switch d.kind() {
 	case jsonbody.Null:
 	case jsonbody.Array:
-		s.array(d, field)
+		s.addArray(d, field)
 	case jsonbody.Object:
-		s.object(d, field)
+		s.addObject(d, field)
 	default:
-		s.fault(field, "must be an array")
+		s.addFault(field, "must be an array")
 	}
 }
 
-// array reads an array of byte values or of one frame object.
-func (s *submission) array(d document, field string) {
+// addArray reads an array of byte values or of one frame object.
+func (s *submission) addArray(d document, field string) {
 	oldCount := len(s.faults)
 	var payload []byte
 	objects, n := 0, 0
@@ -109,35 +109,35 @@ func (s *submission) array(d document, field string) {
 		n++
 		if item.kind() == jsonbody.Object {
 			if objects++; objects == 1 {
-				s.object(item, field)
+				s.addObject(item, field)
 			}
 			return
 		}
 		v := item.Self()
 		b, ok := v.Int()
 		if (v.Kind != jsonbody.Number || !ok || b < 0 || b > math.MaxUint8) && len(s.faults) == oldCount {
-			s.fault(field, "must be an integer between 0 and 255")
+			s.addFault(field, "must be an integer between 0 and 255")
 		}
 		payload = append(payload, byte(b))
 	})
 	switch {
 	case objects > 0 && n > 1:
-		s.fault(field, "must hold one frame or the bytes of one")
+		s.addFault(field, "must hold one frame or the bytes of one")
 	case objects == 0 && n > 0 && len(s.faults) == oldCount:
-		f := s.frame()
+		f := s.newFrame()
 		f.Payload = payload
 		s.frames = append(s.frames, f)
 	}
 }
 
-func (s *submission) frame() decoders.Frame {
+func (s *submission) newFrame() decoders.Frame {
 	f := decoders.Frame{Sender: string(Submission), Kind: decoders.Uplink, Identifier: s.identifier}
 	_, f.IsDevEUI = decoders.NormalizeDevEUI(s.identifier)
 	return f
 }
 
-func (s *submission) object(d document, field string) {
-	oldCount, f, payloads := len(s.faults), s.frame(), 0
+func (s *submission) addObject(d document, field string) {
+	oldCount, f, payloads := len(s.faults), s.newFrame(), 0
 	d.All(func(name string, v jsonbody.Value, _ document) {
 		if v.Kind == jsonbody.Null && slices.Contains([]string{"hex", "base64", "values", "fPort", "time"}, name) {
 			return // null means missing
@@ -154,7 +154,7 @@ func (s *submission) object(d document, field string) {
 		case "values":
 			f.Object, ok = v.Any().(map[string]any)
 			s.check(ok, path, "must be an object")
-			s.finite(f.Object, path)
+			s.checkFinite(f.Object, path)
 		case "fPort":
 			port, isInt := v.Int()
 			ok = v.Kind == jsonbody.Number && isInt && port >= 0 && port <= math.MaxUint8
@@ -175,22 +175,22 @@ func (s *submission) object(d document, field string) {
 	switch {
 	case len(s.faults) > oldCount:
 	case payloads != 1:
-		s.fault(field, "must have one of hex, base64 and values")
+		s.addFault(field, "must have one of hex, base64 and values")
 	default:
 		s.frames = append(s.frames, f)
 	}
 }
 
-// finite refuses numbers beyond the range of float64, such as 1e400.
-func (s *submission) finite(v any, field string) {
+// checkFinite refuses numbers beyond the range of float64, such as 1e400.
+func (s *submission) checkFinite(v any, field string) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, member := range v {
-			s.finite(member, field+"."+key)
+			s.checkFinite(member, field+"."+key)
 		}
 	case []any:
 		for i, member := range v {
-			s.finite(member, field+"."+strconv.Itoa(i))
+			s.checkFinite(member, field+"."+strconv.Itoa(i))
 		}
 	case float64:
 		s.check(!math.IsInf(v, 0), field, "must be a number that 64 bits can hold")

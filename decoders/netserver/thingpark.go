@@ -20,7 +20,7 @@ func parseThingPark(p Post) ([]decoders.Frame, error) {
 	if err != nil {
 		return nil, err
 	}
-	return eachFrame(ThingPark, &p, body, thingParkFrame)
+	return eachFrame(ThingPark, &p, body, readThingParkFrame)
 }
 
 // unwrapThingPark removes the wrappers, so that their fields are fields of d. It
@@ -36,7 +36,7 @@ func unwrapThingPark(d document) (name string) {
 	return name
 }
 
-func thingParkFrame(d document, f *decoders.Frame) {
+func readThingParkFrame(d document, f *decoders.Frame) {
 	name := unwrapThingPark(d)
 	if name == "BS_alarm" && !d.Has("DevEUI") {
 		d.Identifier(f, "DevEUI", d.Text("LrrUUID|LrrID|LrrId"))
@@ -49,9 +49,9 @@ func thingParkFrame(d document, f *decoders.Frame) {
 	f.FCnt, f.HasFCnt = d.FCnt("FCntUp")
 	f.Payload = d.Hex("payload_hex")
 	f.Encrypted = isNonEmpty(d.Value("AppSKey")) || isNonEmpty(d.Value("PayloadEncryption"))
-	f.Object = thingParkDecoded(d)
+	f.Object = thingParkValues(d)
 	f.Position = d.Place("DevLAT", "DevLON")
-	thingParkGateways(d, f)
+	readThingParkGateways(d, f)
 	notice := d.Text("Type")
 	switch name {
 	case "", "DevEUI_uplink":
@@ -89,7 +89,7 @@ func thingParkFrame(d document, f *decoders.Frame) {
 		f.Kind, f.Text = decoders.Service, name
 		d.Warn(name, "is not a supported document")
 	}
-	thingParkDedup(d, f, name, notice)
+	setThingParkDedupID(d, f, name, notice)
 }
 
 // thingParkTime returns the name of the field with the time of a document. An uplink may also
@@ -101,9 +101,9 @@ func thingParkTime(d document) string {
 	return "Time"
 }
 
-// thingParkDecoded returns the values that IoT Flow's driver decoded: the object payload or, if
+// thingParkValues returns the values that IoT Flow's driver decoded: the object payload or, if
 // that is missing, the records of the points, such as {"t":{"record":21.5}}.
-func thingParkDecoded(d document) map[string]any {
+func thingParkValues(d document) map[string]any {
 	points := d.Object("points")
 	if d.Kind("payload") == jsonbody.Object {
 		return d.Object("payload")
@@ -135,9 +135,9 @@ func thingParkDecoded(d document) map[string]any {
 // isNonEmpty reports whether a value is neither missing nor null nor an empty string.
 func isNonEmpty(v jsonbody.Value) bool { return isPresent(v) && len(v.Raw()) > 0 }
 
-// thingParkGateways reads the receptions. Lrrs lists all of them without positions. The
+// readThingParkGateways reads the receptions. Lrrs lists all of them without positions. The
 // document itself has the best one, with the gateway's position.
-func thingParkGateways(d document, f *decoders.Frame) {
+func readThingParkGateways(d document, f *decoders.Frame) {
 	reception := func(d document) decoders.Gateway {
 		return decoders.Gateway{ID: d.Text("Lrrid"), RSSI: d.Number("LrrRSSI"), SNR: d.Number("LrrSNR")}
 	}
@@ -150,9 +150,9 @@ func thingParkGateways(d document, f *decoders.Frame) {
 	}
 }
 
-// thingParkDedup sets the DedupID from the counter, the time, the MIC, the document's name and the
-// notification type, which are equal in a repeated post.
-func thingParkDedup(d document, f *decoders.Frame, name, notice string) {
+// setThingParkDedupID sets the DedupID from the counter, the time, the MIC, the document's name and
+// the notification type, which are equal in a repeated post.
+func setThingParkDedupID(d document, f *decoders.Frame, name, notice string) {
 	timeText, mic := string(d.Value(thingParkTime(d)).Raw()), d.Text("mic_hex")
 	n, _ := d.FCnt("FCntDn")
 	switch {

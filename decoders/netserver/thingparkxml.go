@@ -20,7 +20,7 @@ func thingParkJSON(body []byte) ([]byte, error) {
 		return body, nil
 	}
 	x := xmlConverter{source: trimmed, decoder: xml.NewDecoder(bytes.NewReader(trimmed))}
-	err := x.element("", 0)
+	err := x.convertElement("", 0)
 	return x.buffer.Bytes(), err
 }
 
@@ -39,9 +39,9 @@ func (x *xmlConverter) fail(reason string) error {
 	return &decoders.Error{Format: string(ThingPark), Offset: int(x.decoder.InputOffset()), Reason: reason}
 }
 
-// element converts the content of an element, up to its end tag. The document itself has the
+// convertElement converts the content of an element, up to its end tag. The document itself has the
 // name "".
-func (x *xmlConverter) element(name string, depth int) error {
+func (x *xmlConverter) convertElement(name string, depth int) error {
 	var text []byte
 	children := 0
 	for {
@@ -78,10 +78,10 @@ func (x *xmlConverter) element(name string, depth int) error {
 				x.buffer.WriteByte('{')
 			}
 			if name != lrrs {
-				x.string([]byte(token.Name.Local))
+				x.writeString([]byte(token.Name.Local))
 				x.buffer.WriteByte(':')
 			}
-			if err := x.element(token.Name.Local, depth+1); err != nil {
+			if err := x.convertElement(token.Name.Local, depth+1); err != nil {
 				return err
 			}
 		case xml.EndElement:
@@ -89,7 +89,7 @@ func (x *xmlConverter) element(name string, depth int) error {
 			case depth == 0 || token.Name.Local != name:
 				return x.fail("ends an element that is not open: " + token.Name.Local)
 			case children == 0:
-				x.string(bytes.TrimSpace(text))
+				x.writeString(bytes.TrimSpace(text))
 			case name == lrrs:
 				x.buffer.WriteString("]}")
 			default:
@@ -100,8 +100,8 @@ func (x *xmlConverter) element(name string, depth int) error {
 	}
 }
 
-// string writes a JSON string. Most strings need no escapes and no allocation.
-func (x *xmlConverter) string(s []byte) {
+// writeString writes a JSON string. Most strings need no escapes and no allocation.
+func (x *xmlConverter) writeString(s []byte) {
 	quoted := s
 	if bytes.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
 		quoted, _ = json.Marshal(string(s)) // strings always marshal

@@ -11,12 +11,12 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// theThingsStackFrame parses the messages of The Things Stack v3's webhooks
+// readTheThingsStackFrame parses the messages of The Things Stack v3's webhooks
 // (lorawan-stack api/ttn/lorawan/v3/messages.proto, ApplicationUp as JSON).
 // A field mask can remove any field. The rx_metadata timestamp is the counter of a concentrator
 // and is not read.
-func theThingsStackFrame(d document, f *decoders.Frame) {
-	name := theThingsStackEvent(d, f)
+func readTheThingsStackFrame(d document, f *decoders.Frame) {
+	name := setTheThingsStackKind(d, f)
 	if name == "" {
 		d.Refuse("", "contains no known message, such as uplink_message")
 		return
@@ -28,7 +28,7 @@ func theThingsStackFrame(d document, f *decoders.Frame) {
 	f.Simulated = d.Bool("simulated")
 	message := d.In(name)
 	if f.Kind == decoders.Uplink || f.Kind == decoders.Normalized {
-		theThingsStackUplink(message, f)
+		readTheThingsStackUplink(message, f)
 	} else {
 		// Read the messages that are not uplinks.
 		f.FPort, f.HasFPort = message.FPort("f_port")
@@ -64,8 +64,8 @@ func theThingsStackFrame(d document, f *decoders.Frame) {
 	}
 }
 
-// theThingsStackEvent sets the kind of the frame and returns the key of its message.
-func theThingsStackEvent(d document, f *decoders.Frame) string {
+// setTheThingsStackKind sets the kind of the frame and returns the key of its message.
+func setTheThingsStackKind(d document, f *decoders.Frame) string {
 	for _, event := range [...]struct {
 		key  string
 		kind decoders.FrameKind
@@ -91,10 +91,10 @@ func theThingsStackEvent(d document, f *decoders.Frame) string {
 	return ""
 }
 
-// theThingsStackUplink parses uplink_message and uplink_normalized, which differ in the field
+// readTheThingsStackUplink parses uplink_message and uplink_normalized, which differ in the field
 // of the decoded values. The normalized_payload of an uplink_message is not read, because it is
 // a list with the values of decoded_payload. Absent f_port and f_cnt are zero.
-func theThingsStackUplink(d document, f *decoders.Frame) {
+func readTheThingsStackUplink(d document, f *decoders.Frame) {
 	f.FPort, f.HasFPort = d.FPort("f_port")
 	f.FCnt, f.HasFCnt = d.FCnt("f_cnt")
 	f.HasFPort, f.HasFCnt = f.HasFPort || !d.IsPresent("f_port"), f.HasFCnt || !d.IsPresent("f_cnt")
@@ -129,9 +129,9 @@ func theThingsStackUplink(d document, f *decoders.Frame) {
 	})
 }
 
-// ttnV2Frame parses the uplinks of version 2 of The Things Network's HTTP integration, which
+// readTtnV2Frame parses the uplinks of version 2 of The Things Network's HTTP integration, which
 // is still in use in simulators and old stacks.
-func ttnV2Frame(d document, f *decoders.Frame) {
+func readTtnV2Frame(d document, f *decoders.Frame) {
 	f.Kind = decoders.Uplink
 	if d.devEUIOrName(f, "hardware_serial", "dev_id", "app_id"); f.Identifier == "" {
 		d.Refuse("dev_id", noDevice)

@@ -9,14 +9,14 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// ubibotFrame parses UbiBot's data forwarding (ubibot.com platform API). A
+// readUbibotFrame parses UbiBot's data forwarding (ubibot.com platform API). A
 // channel is a device, and each feed has some of the values field1 to field10
 // and their time.
-func ubibotFrame(d document, f *decoders.Frame) {
+func readUbibotFrame(d document, f *decoders.Frame) {
 	f.Kind = decoders.Uplink
 	d.Identifier(f, "channel_id", d.Text("channel_id"))
 	f.Name = d.Text("serial")
-	d.Each("feeds", func(feed document) { ubibotFeed(feed, f) })
+	d.Each("feeds", func(feed document) { readUbibotFeed(feed, f) })
 	// Identify the post, which has no identifier, by a hash of the feeds, which have times.
 	if d.Has("feeds") {
 		sum := fnv.New64a()
@@ -28,8 +28,8 @@ func ubibotFrame(d document, f *decoders.Frame) {
 	}
 }
 
-// ubibotFeed reads one feed. The time of the frame is the latest time of its feeds.
-func ubibotFeed(d document, f *decoders.Frame) {
+// readUbibotFeed reads one feed. The time of the frame is the latest time of its feeds.
+func readUbibotFeed(d document, f *decoders.Frame) {
 	t := d.Time("created_at")
 	d.All(func(key string, v jsonbody.Value, _ document) {
 		number, isField := strings.CutPrefix(key, "field")
@@ -37,7 +37,7 @@ func ubibotFeed(d document, f *decoders.Frame) {
 			return
 		}
 		if _, err := strconv.ParseUint(number, 10, 16); err != nil {
-			d.Warn(key, "is not field and a number, and is not used")
+			d.Warn(key, "is not \"field\" followed by a number, and is not used")
 			return
 		}
 		if v.Kind == jsonbody.Object {

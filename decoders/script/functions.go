@@ -48,8 +48,8 @@ func functions() []expr.Option {
 		options = append(options, expr.Function(w.name, w.read, new(func([]int, int) int)))
 	}
 	return append(options,
-		expr.Function("float32be", word{size: 4}.float, new(func([]int, int) float64)),
-		expr.Function("float32le", word{size: 4, littleEndian: true}.float, new(func([]int, int) float64)),
+		expr.Function("float32be", word{size: 4}.readFloat, new(func([]int, int) float64)),
+		expr.Function("float32le", word{size: 4, littleEndian: true}.readFloat, new(func([]int, int) float64)),
 		expr.Function("bits", bits, new(func([]int, int, int) int)),
 		expr.Function("bit", bit, new(func([]int, int, int) bool)),
 		expr.Function("bool", boolean, new(func([]int, int) bool)),
@@ -97,7 +97,7 @@ func (w word) read(args ...any) (any, error) {
 	return n, nil
 }
 
-func (w word) float(args ...any) (any, error) {
+func (w word) readFloat(args ...any) (any, error) {
 	n, err := w.read(args...)
 	if err != nil {
 		return nil, err
@@ -111,14 +111,14 @@ func window(list, offset any, size int) ([]int, error) {
 	start, isInt := offset.(int)
 	switch {
 	case !isBytes || !isInt:
-		return nil, failure(-1, "needs bytes and a whole number")
+		return nil, bytesError(-1, "needs bytes and a whole number")
 	case start < 0 || size < 0 || size > len(b) || start > len(b)-size:
-		return nil, failure(start, fmt.Sprintf("needs %d bytes, there are %d", size, max(0, len(b)-max(start, 0))))
+		return nil, bytesError(start, fmt.Sprintf("needs %d bytes, there are %d", size, max(0, len(b)-max(start, 0))))
 	}
 	return b[start : start+size], nil
 }
 
-func failure(offset int, reason string) error {
+func bytesError(offset int, reason string) error {
 	return &decoders.Error{Format: format, Offset: offset, Reason: reason}
 }
 
@@ -126,7 +126,7 @@ func bits(args ...any) (any, error) {
 	start, ok1 := args[1].(int)
 	count, ok2 := args[2].(int)
 	if !ok1 || !ok2 || start < 0 || count < 1 || count > 32 {
-		return nil, failure(-1, "bits needs a bit from 0 on and a count from 1 to 32")
+		return nil, bytesError(-1, "bits needs a bit from 0 on and a count from 1 to 32")
 	}
 	b, err := window(args[0], start/8, (start%8+count+7)/8)
 	if err != nil {
@@ -143,7 +143,7 @@ func bits(args ...any) (any, error) {
 func bit(args ...any) (any, error) {
 	n, ok := args[2].(int)
 	if !ok || n < 0 || n > 7 {
-		return nil, failure(-1, "bit needs a number from 0 to 7")
+		return nil, bytesError(-1, "bit needs a number from 0 to 7")
 	}
 	b, err := window(args[0], args[1], 1)
 	if err != nil {
@@ -163,7 +163,7 @@ func boolean(args ...any) (any, error) {
 func bcd(args ...any) (any, error) {
 	size, ok := args[2].(int)
 	if !ok || size < 1 || size > 7 {
-		return nil, failure(-1, "bcd needs 1 to 7 bytes")
+		return nil, bytesError(-1, "bcd needs 1 to 7 bytes")
 	}
 	b, err := window(args[0], args[1], size)
 	if err != nil {
@@ -173,7 +173,7 @@ func bcd(args ...any) (any, error) {
 	for i, x := range b {
 		high, low := x>>4&0xf, x&0xf
 		if high > 9 || low > 9 {
-			return nil, failure(args[1].(int)+i, fmt.Sprintf("0x%02x is not two decimal digits", x&0xff))
+			return nil, bytesError(args[1].(int)+i, fmt.Sprintf("0x%02x is not two decimal digits", x&0xff))
 		}
 		n = n*100 + high*10 + low
 	}
@@ -201,7 +201,7 @@ func ascii(args ...any) (any, error) {
 func bytesOf(args []any) ([]byte, error) {
 	size, ok := args[2].(int)
 	if !ok {
-		return nil, failure(-1, "needs a whole number of bytes")
+		return nil, bytesError(-1, "needs a whole number of bytes")
 	}
 	b, err := window(args[0], args[1], size)
 	buf := make([]byte, len(b))
@@ -216,7 +216,7 @@ func add(args ...any) (any, error) {
 	a, isText := args[0].(string)
 	b, ok := args[1].(string)
 	if isText && ok && len(a)+len(b) > maxString {
-		return nil, failure(-1, fmt.Sprintf("a string would be longer than %d bytes", maxString))
+		return nil, bytesError(-1, fmt.Sprintf("a string would be longer than %d bytes", maxString))
 	}
 	return runtime.Add(args[0], args[1]), nil
 }

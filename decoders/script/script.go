@@ -154,9 +154,9 @@ func environment(f *decoders.Frame) (*env, error) {
 	case len(f.Payload) > maxBytes:
 		return nil, newError("payload", "is longer than an expression may read")
 	case decoders.Elements(f.Object, maxElements) < 0:
-		return nil, newError("object", "holds more than an expression may read")
+		return nil, newError("object", "has more values than an expression may read")
 	case decoders.Elements(f.Params, maxElements) < 0:
-		return nil, newError("params", "hold more than an expression may read")
+		return nil, newError("params", "have more values than an expression may read")
 	}
 	e := &env{Bytes: make([]int, len(f.Payload)), FPort: f.FPort, FCnt: int(f.FCnt), Object: f.Object, Params: f.Params}
 	for i, b := range f.Payload {
@@ -214,7 +214,7 @@ func (r *rules) Visit(node *ast.Node) {
 		}
 	}
 	if r.hasLet && (r.hasLists || r.hasPredicates) {
-		r.refuse("let cannot stand with lists, maps, ranges or predicates")
+		r.refuse("let cannot be used with lists, maps, ranges or predicates")
 	}
 }
 

@@ -73,7 +73,7 @@ func TestSourcesThatDoNotCompile(t *testing.T) {
 		{"a repeated key", "a=1\na=2", "expr: a: line 2, column 1: the key is repeated"},
 		{"a source that is too long", "a=1\n" + strings.Repeat("#", maxSource), "expr: line 1, column 1: the source is longer than 4096 bytes"},
 		{"a predicate within a predicate", "a = count(bytes, count(bytes, # > 1) > 1)", "expr: a: line 1, column 4: a predicate within a predicate is not allowed"},
-		{"let with a list", "a = let x = 1; [x, x]", "expr: a: line 1, column 4: let cannot stand with lists, maps, ranges or predicates"},
+		{"let with a list", "a = let x = 1; [x, x]", "expr: a: line 1, column 4: let cannot be used with lists, maps, ranges or predicates"},
 		{"a computed pattern", "a = 'x' matches object.p", "expr: a: line 1, column 4: the pattern of matches must be a literal string"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestNoExpressionRunsLong(t *testing.T) {
 
 func TestATooLargeObjectIsRefused(t *testing.T) {
 	_, _, err := decode(t, "a = 1", decoders.Frame{Payload: []byte{1}, Object: map[string]any{"l": make([]any, maxElements)}})
-	if err == nil || !strings.Contains(err.Error(), "object: holds more") {
+	if err == nil || !strings.Contains(err.Error(), "object: has more values") {
 		t.Errorf("error %v", err)
 	}
 }

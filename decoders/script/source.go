@@ -30,7 +30,7 @@ func parse(source string) ([]statement, error) {
 	source = strings.TrimPrefix(source, "\ufeff")
 	for i, line := range strings.Split(source, "\n") {
 		line = strings.TrimSuffix(line, "\r")
-		s, isStart := begin(line, i+1)
+		s, isStart := parseStart(line, i+1)
 		text := strings.TrimSpace(line)
 		switch {
 		case text == "" || text[0] == '#':
@@ -63,8 +63,8 @@ func parse(source string) ([]statement, error) {
 	return statements, nil
 }
 
-// begin parses the start of a statement: a key and an equals sign, not ==.
-func begin(line string, number int) (statement, bool) {
+// parseStart parses the start of a statement: a key and an equals sign, not ==.
+func parseStart(line string, number int) (statement, bool) {
 	remaining := strings.TrimLeft(line, " \t")
 	n := 0
 	for n < len(remaining) && isKeyByte(remaining[n], n == 0) {

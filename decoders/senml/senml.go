@@ -89,7 +89,7 @@ func Parse(pack []byte, reference time.Time) ([]Record, error) {
 		return nil, &decoders.Error{Format: format, Offset: 0, Reason: "is not a list of records"}
 	}
 	for ok := p.r.Array(); ok && p.r.More(); p.index++ {
-		p.record()
+		p.parseRecord()
 	}
 	if err := p.close(); err != nil {
 		return nil, err
@@ -122,14 +122,14 @@ func (p *parser) fail(field, reason string) {
 	}
 }
 
-func (p *parser) record() {
+func (p *parser) parseRecord() {
 	var f fields
 	if p.r.Kind() != jsonbody.Object {
 		p.fail("", "is not a record")
 	}
 	n := 0
 	for key := range p.r.Fields() {
-		p.field(string(key), &f)
+		p.parseField(string(key), &f)
 		n++
 	}
 	if p.err == nil && n > 0 {
@@ -137,7 +137,7 @@ func (p *parser) record() {
 	}
 }
 
-func (p *parser) field(key string, f *fields) {
+func (p *parser) parseField(key string, f *fields) {
 	switch key {
 	case "bn":
 		p.base.name = p.text(key)
@@ -162,7 +162,7 @@ func (p *parser) field(key string, f *fields) {
 	case "s":
 		f.sum = new(p.number(key))
 	case "v", "vs", "vb", "vd":
-		p.value(key, f)
+		p.parseValue(key, f)
 	case "ut": // when the next value is expected
 		p.r.Skip()
 	default:
@@ -176,7 +176,7 @@ func (p *parser) field(key string, f *fields) {
 	}
 }
 
-func (p *parser) value(key string, f *fields) {
+func (p *parser) parseValue(key string, f *fields) {
 	if f.value.Kind != None {
 		p.fail(key, "is a second value")
 	}

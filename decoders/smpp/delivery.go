@@ -80,7 +80,7 @@ func ParseDelivery(pdu []byte) (*Delivery, error) {
 		d.ShortMessage = r.octets("short_message", int(r.octet("sm_length")))
 	}
 	if r.err == nil {
-		r.parameters(d)
+		r.readParameters(d)
 	}
 	if r.err != nil {
 		return nil, r.err
@@ -142,11 +142,11 @@ func (r *reader) address(prefix string) Address {
 	}
 }
 
-// parameters reads the optional parameters of d. Some SMSCs add octets that belong to no
+// readParameters reads the optional parameters of d. Some SMSCs add octets that belong to no
 // field: NULs before the parameters, or anything after them. These octets are counted in
 // d.Ignored and cause no error, except where they may be a part of the text or a damaged
 // parameter that this package uses.
-func (r *reader) parameters(d *Delivery) {
+func (r *reader) readParameters(d *Delivery) {
 	start := r.offset
 	if d.Parameters = r.tlvs(); r.err == nil {
 		return

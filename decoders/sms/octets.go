@@ -30,17 +30,17 @@ func ParseHex(data, udh string, encoding int) (Octets, error) {
 	if encoding == 0 {
 		o.Coding = Binary
 	}
-	raw, err := unhex("udh", udh)
+	raw, err := decodeHex("udh", udh)
 	if err != nil {
 		return Octets{}, err
 	}
 	if o.Header, err = ParseUDH(raw); err != nil {
 		if e, ok := errors.AsType[*decoders.Error](err); ok {
-			err = refuse("udh", e.Offset, e.Reason)
+			err = newError("udh", e.Offset, e.Reason)
 		}
 		return Octets{}, err
 	}
-	if o.Data, err = unhex("data", data); err != nil {
+	if o.Data, err = decodeHex("data", data); err != nil {
 		return Octets{}, err
 	}
 	return o, o.check()
@@ -59,34 +59,34 @@ func (o Octets) Split(reference byte) (Message, error) {
 	if err := o.check(); err != nil {
 		return Message{}, err
 	}
-	if fitted := fit(o.Data, o.Coding, o.Header, MaxParts); len(fitted) < len(o.Data) {
-		return Message{}, refuse("data", len(fitted), "needs more than 255 parts")
+	if fitted := truncate(o.Data, o.Coding, o.Header, MaxParts); len(fitted) < len(o.Data) {
+		return Message{}, newError("data", len(fitted), "needs more than 255 parts")
 	}
-	m := Message{Coding: o.Coding, Parts: parts(o.Data, o.Coding, o.Header, reference)}
+	m := Message{Coding: o.Coding, Parts: splitCode(o.Data, o.Coding, o.Header, reference)}
 	if o.Coding != Binary {
-		New().read(m.Parts)
+		New().setTexts(m.Parts)
 	}
 	return m, nil
 }
 
 func (o Octets) check() error {
 	if !slices.Contains([]Coding{GSM, Binary, UCS2}, o.Coding) {
-		return refuse("encoding", -1, "is not 7, 8 or 16")
+		return newError("encoding", -1, "is not 7, 8 or 16")
 	}
 	if len(o.Data) == 0 && len(o.Header) == 0 {
-		return refuse("data", 0, "is empty")
+		return newError("data", 0, "is empty")
 	}
 	// Refuse octets that the coding does not define. An escape before an escape is reserved
 	// for a further table (TS 23.038, 6.2.1.1) that is not defined yet.
 	if o.Coding == UCS2 && len(o.Data)%2 != 0 {
-		return refuse("data", len(o.Data)-1, "has an odd number of octets")
+		return newError("data", len(o.Data)-1, "has an odd number of octets")
 	}
 	if o.Coding == GSM {
 		if i := slices.IndexFunc(o.Data, func(c byte) bool { return c > 0x7F }); i >= 0 {
-			return refuse("data", i, "octet above 0x7F in 7-bit text")
+			return newError("data", i, "octet above 0x7F in 7-bit text")
 		}
 		if i := bytes.Index(o.Data, []byte{escape, escape}); i >= 0 {
-			return refuse("data", i, "escape before an escape")
+			return newError("data", i, "escape before an escape")
 		}
 	}
 	// Refuse a header that is too long for the data to fit with it, each part with at least
@@ -98,24 +98,24 @@ func (o Octets) check() error {
 	}
 	hasConcat := slices.ContainsFunc(o.Header, func(e Element) bool { return e.ID == Concat8 || e.ID == Concat16 })
 	if hasConcat && headerLen <= MaxOctets {
-		return refuse("udh", 0, "has a concatenation, yet the data does not fit one part")
+		return newError("udh", 0, "has a concatenation, yet the data does not fit one part")
 	}
 	if room(o.Coding, max(headerLen, 1)+concatenation) < minRoom {
-		return refuse("udh", 0, "leaves no room for data")
+		return newError("udh", 0, "leaves no room for data")
 	}
 	return nil
 }
 
-// unhex decodes hexadecimal; the error has the offset of the first invalid character.
-func unhex(field, s string) ([]byte, error) {
+// decodeHex decodes hexadecimal digits. The error has the offset of the first invalid character.
+func decodeHex(field, s string) ([]byte, error) {
 	digits := strings.Trim(s, " \t\r\n")
 	start := strings.Index(s, digits)
 	i := strings.IndexFunc(digits, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) })
 	if i >= 0 {
-		return nil, refuse(field, start+i, "is not a hexadecimal digit")
+		return nil, newError(field, start+i, "is not a hexadecimal digit")
 	}
 	if len(digits)%2 != 0 {
-		return nil, refuse(field, start+len(digits)-1, "odd number of hexadecimal digits")
+		return nil, newError(field, start+len(digits)-1, "odd number of hexadecimal digits")
 	}
 	return hex.DecodeString(digits)
 }

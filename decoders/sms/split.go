@@ -13,9 +13,9 @@ const highSurrogate = 0xD8
 // concatenation is the length in octets that an 8-bit reference adds to a header.
 const concatenation = 5
 
-// fit returns the beginning of code that fits maxParts parts: the whole code, or a beginning that
-// ends with a whole character.
-func fit(code []byte, c Coding, header UDH, maxParts int) []byte {
+// truncate returns the beginning of code that fits maxParts parts: the whole code, or a beginning
+// that ends with a whole character.
+func truncate(code []byte, c Coding, header UDH, maxParts int) []byte {
 	single := room(c, len(header.Append(nil)))
 	switch {
 	case len(code) <= single:
@@ -44,8 +44,8 @@ func characterBoundary(code []byte, c Coding, offset int) int {
 	return offset
 }
 
-// parts splits code, which must fit MaxParts parts, into short messages.
-func parts(code []byte, c Coding, header UDH, reference byte) []Part {
+// splitCode splits code, which must fit MaxParts parts, into short messages.
+func splitCode(code []byte, c Coding, header UDH, reference byte) []Part {
 	udh := header.Append(nil)
 	if len(code) <= room(c, len(udh)) {
 		return []Part{{Coding: c, UDH: udh, Data: code}}

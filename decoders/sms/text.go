@@ -41,10 +41,10 @@ type Options struct {
 // out of range.
 func (s *Segmenter) Text(text string, o Options) (Message, error) {
 	if o.MaxParts < 0 || o.MaxParts > MaxParts {
-		return Message{}, refuse("max_parts", -1, "is not 1 to 255")
+		return Message{}, newError("max_parts", -1, "is not 1 to 255")
 	}
 	if text == "" {
-		return Message{}, refuse("message", 0, "is empty")
+		return Message{}, newError("message", 0, "is empty")
 	}
 	// Use GSM 7-bit if the alphabet has the text and the carrier supports it, else UCS-2.
 	coding := GSM
@@ -52,23 +52,23 @@ func (s *Segmenter) Text(text string, o Options) (Message, error) {
 	if err != nil || o.FitsSevenBit != nil && !o.FitsSevenBit(text) {
 		for i, r := range text {
 			if r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD") {
-				return Message{}, refuse("message", i, "is not valid UTF-8")
+				return Message{}, newError("message", i, "is not valid UTF-8")
 			}
 		}
 		code, coding = EncodeUCS2(text), UCS2
 	}
 	m := Message{Coding: coding}
-	fitted := fit(code, coding, nil, cmp.Or(o.MaxParts, MaxParts))
+	fitted := truncate(code, coding, nil, cmp.Or(o.MaxParts, MaxParts))
 	if m.Truncated = len(fitted) < len(code); m.Truncated && o.MaxParts == 0 {
-		return Message{}, refuse("message", len(s.decode(fitted, coding)), "needs more than 255 parts")
+		return Message{}, newError("message", len(s.decode(fitted, coding)), "needs more than 255 parts")
 	}
-	m.Parts = parts(fitted, coding, nil, o.Reference)
-	s.read(m.Parts)
+	m.Parts = splitCode(fitted, coding, nil, o.Reference)
+	s.setTexts(m.Parts)
 	return m, nil
 }
 
-// read sets the Text of parts.
-func (s *Segmenter) read(parts []Part) {
+// setTexts sets the Text of parts.
+func (s *Segmenter) setTexts(parts []Part) {
 	for i, p := range parts {
 		parts[i].Text = s.decode(p.Data, p.Coding)
 	}
@@ -83,7 +83,7 @@ func (s *Segmenter) decode(code []byte, c Coding) string {
 	return text
 }
 
-func refuse(field string, offset int, reason string) error {
+func newError(field string, offset int, reason string) error {
 	return &decoders.Error{Format: "sms", Field: field, Offset: offset, Reason: reason}
 }
 

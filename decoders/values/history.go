@@ -100,7 +100,7 @@ func history(v any) ([]sample, bool) {
 		s := sample{t, otherMembers}
 		if name := variable(m); !ok && name != "" && !variables[name] {
 			variables[name] = true
-			s, ok = sample{values: byVariable(m)}, true
+			s, ok = sample{values: nameByVariable(m)}, true
 		}
 		if !ok {
 			return nil, false
@@ -113,14 +113,14 @@ func history(v any) ([]sample, bool) {
 // timeNames returns the members of an object that hold its time.
 func timeNames() []string { return []string{"time", "timestamp", "date"} }
 
-// CutTime returns the time of an object and its other members, converted by byVariable. It
+// CutTime returns the time of an object and its other members, converted by nameByVariable. It
 // returns false if the object has no time.
 func CutTime(m map[string]any) (t time.Time, remaining map[string]any, ok bool) {
 	for _, name := range timeNames() {
 		if t, ok := parseTime(m[name]); ok {
 			remaining := maps.Clone(m)
 			delete(remaining, name)
-			return t, byVariable(remaining), true
+			return t, nameByVariable(remaining), true
 		}
 	}
 	return time.Time{}, nil, false
@@ -154,9 +154,9 @@ func variable(m map[string]any) string {
 	return name
 }
 
-// byVariable converts {variable, value} to {name: value}, and other members such as unit to
+// nameByVariable converts {variable, value} to {name: value}, and other members such as unit to
 // name.unit. Other objects are returned unchanged.
-func byVariable(m map[string]any) map[string]any {
+func nameByVariable(m map[string]any) map[string]any {
 	name := variable(m)
 	if name == "" {
 		return m

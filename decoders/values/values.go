@@ -38,7 +38,7 @@ const (
 // v may consist of maps, lists, strings, booleans, and numbers of any Go type.
 func Append(res *decoders.Result, key string, v any) {
 	a := appender{res: res, visits: maxVisits}
-	a.value(key, v, 0)
+	a.addValue(key, v, 0)
 	if a.visits < 0 {
 		res.Excess = fmt.Sprintf("%s: a frame may have at most %d readings; the others are ignored", cmp.Or(key, "the object"), MaxReadings)
 	}
@@ -55,29 +55,29 @@ func (a *appender) warn(text string) {
 	}
 }
 
-func (a *appender) value(key string, v any, depth int) {
+func (a *appender) addValue(key string, v any, depth int) {
 	if a.visits--; a.visits < 0 {
 		return
 	}
 	switch v := v.(type) {
 	case nil:
 	case string:
-		a.text(key, v)
+		a.addText(key, v)
 	case bool:
 		n := 0.0
 		if v {
 			n = 1
 		}
-		a.number(key, n)
+		a.addNumber(key, n)
 	case map[string]any, []any:
 		if depth >= maxDepth {
 			a.warn(key[:min(len(key), maxKey)] + ": is nested too deep")
 			return
 		}
-		a.members(key, v, depth+1)
+		a.addMembers(key, v, depth+1)
 	case []int:
 		for i, n := range v {
-			a.value(join(key, strconv.Itoa(i)), n, depth+1)
+			a.addValue(join(key, strconv.Itoa(i)), n, depth+1)
 		}
 	default:
 		n, ok := number(v)
@@ -85,20 +85,20 @@ func (a *appender) value(key string, v any, depth int) {
 			a.warn(fmt.Sprintf("%s: is not a value: %T", key, v))
 			return
 		}
-		a.number(key, n)
+		a.addNumber(key, n)
 	}
 }
 
-// members visits the members of an object by name, so that equal frames have equal results, or
+// addMembers adds the members of an object by name, so that equal frames have equal results, or
 // the items of a list.
-func (a *appender) members(key string, v any, depth int) {
+func (a *appender) addMembers(key string, v any, depth int) {
 	object, _ := v.(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		a.value(join(key, name), object[name], depth)
+		a.addValue(join(key, name), object[name], depth)
 	}
 	list, _ := v.([]any)
 	for i := 0; i < len(list) && a.visits >= 0; i++ {
-		a.value(join(key, strconv.Itoa(i)), list[i], depth)
+		a.addValue(join(key, strconv.Itoa(i)), list[i], depth)
 	}
 }
 
@@ -109,7 +109,7 @@ func join(key, name string) string {
 	return key + "." + name
 }
 
-func (a *appender) number(key string, n float64) {
+func (a *appender) addNumber(key string, n float64) {
 	if math.IsNaN(n) || math.IsInf(n, 0) {
 		a.warn(key + ": is not a finite number")
 		return
@@ -117,7 +117,7 @@ func (a *appender) number(key string, n float64) {
 	a.add(decoders.Reading{Key: key, Value: n})
 }
 
-func (a *appender) text(key, s string) {
+func (a *appender) addText(key, s string) {
 	if len(s) > MaxText {
 		s = strings.ToValidUTF8(s[:MaxText], "")
 		a.warn(fmt.Sprintf("%s: is longer than %d bytes and was cut", key, MaxText))

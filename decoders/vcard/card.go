@@ -31,7 +31,7 @@ func ParseVersion(s string) (Version, error) {
 	case V21, V30, V40:
 		return v, nil
 	}
-	return "", refuse("version", -1, "is not 2.1, 3.0 or 4.0")
+	return "", newError("version", -1, "is not 2.1, 3.0 or 4.0")
 }
 
 // Card is a contact. First and last name are required, other fields may be empty.
@@ -68,7 +68,7 @@ func (c Card) Encode(v Version) ([]byte, error) {
 		{"email", c.Email, false, false}, {"note", c.Note, false, true},
 	} {
 		if f.required && strings.TrimSpace(f.text) == "" {
-			return nil, refuse(f.name, 0, "is empty")
+			return nil, newError(f.name, 0, "is empty")
 		}
 		if err := sms.CheckText("vcard", f.name, f.text, f.isMultiline); err != nil {
 			return nil, err
@@ -76,7 +76,7 @@ func (c Card) Encode(v Version) ([]byte, error) {
 	}
 	date, hasDate := parseDate(c.BirthDate)
 	if !hasDate && c.BirthDate != "" {
-		return nil, refuse("birth_date", 0, "is not YYYY-MM-DD or YYYYMMDD")
+		return nil, newError("birth_date", 0, "is not YYYY-MM-DD or YYYYMMDD")
 	}
 	c.Note = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(c.Note)
 	w := writer{version: v}
@@ -108,6 +108,6 @@ func parseDate(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-func refuse(field string, offset int, reason string) error {
+func newError(field string, offset int, reason string) error {
 	return &decoders.Error{Format: "vcard", Field: field, Offset: offset, Reason: reason}
 }

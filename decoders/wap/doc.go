@@ -5,5 +5,5 @@
 //
 // It refuses values that a phone could not decode: addresses that are not
 // printable ASCII, control characters, invalid UTF-8,
-// numbers out of range. The error has the field and the offset.
+// numbers out of range. The error names the field and the offset.
 package wap

@@ -66,7 +66,7 @@ func (i Indication) Message(transaction byte) (sms.Octets, error) {
 	}
 	body = append(appendString(body, address), end)
 	body = append(appendString(body, i.Title), end, end)
-	return push(transaction, []byte{contentTypeSI}, body), nil
+	return newPush(transaction, []byte{contentTypeSI}, body), nil
 }
 
 // appendString appends an inline string, or nothing for an empty string.

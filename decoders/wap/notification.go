@@ -24,7 +24,7 @@ const (
 // It returns a decoders.Error with format "mms" and field "class".
 func ParseClass(number int) (Class, error) {
 	if number < 80 || number > 83 {
-		return 0, refuse("mms", "class", -1, "is not 80, 81, 82 or 83")
+		return 0, newError("mms", "class", -1, "is not 80, 81, 82 or 83")
 	}
 	return Personal + Class(number-80), nil
 }
@@ -73,20 +73,20 @@ func (n Notification) Message(transaction byte) (sms.Octets, error) {
 	// The content type application/vnd.wap.mms-message and X-Wap-Application-Id mms.ua, as
 	// well-known values.
 	headers := []byte{0x3E | 0x80, 0x2F | 0x80, 0x04 | 0x80}
-	return push(transaction, headers, n.body()), nil
+	return newPush(transaction, headers, n.body()), nil
 }
 
 func (n Notification) check() error {
 	const maxID = 40
 	if len(n.Transaction) > maxID {
-		return refuse("mms", "transaction", maxID, "is longer than 40 octets")
+		return newError("mms", "transaction", maxID, "is longer than 40 octets")
 	}
 	if err := checkAddress("mms", "transaction", n.Transaction); err != nil {
 		return err
 	}
 	for i, c := range []byte(n.From) {
 		if c < '0' || c > '9' {
-			return refuse("mms", "from", i, "is not a number in digits")
+			return newError("mms", "from", i, "is not a number in digits")
 		}
 	}
 	if err := checkText("mms", "subject", n.Subject, false); err != nil {
@@ -94,11 +94,11 @@ func (n Notification) check() error {
 	}
 	switch {
 	case n.Class != 0 && (n.Class < Personal || n.Class > Auto):
-		return refuse("mms", "class", -1, "is not 0x80 to 0x83")
+		return newError("mms", "class", -1, "is not 0x80 to 0x83")
 	case n.Size < 0:
-		return refuse("mms", "size", -1, "is below zero")
+		return newError("mms", "size", -1, "is below zero")
 	case n.Expiry < 0 || n.Expiry%time.Second != 0:
-		return refuse("mms", "expiry", -1, "is not a number of seconds")
+		return newError("mms", "expiry", -1, "is not a number of seconds")
 	}
 	return checkAddress("mms", "url", n.URL)
 }

@@ -16,9 +16,9 @@ const (
 // pushPDU is the type of a WSP push (WAP-230, table 34).
 const pushPDU = 0x06
 
-// push returns a WSP push with a body, addressed to PushPort. The headers begin with the content
+// newPush returns a WSP push with a body, addressed to PushPort. The headers begin with the content
 // type.
-func push(transaction byte, headers, body []byte) sms.Octets {
+func newPush(transaction byte, headers, body []byte) sms.Octets {
 	data := []byte{transaction, pushPDU}
 	data = appendUintvar(data, uint64(len(headers)))
 	data = append(append(data, headers...), body...)
@@ -34,18 +34,18 @@ func appendUintvar(dst []byte, v uint64) []byte {
 	return append(dst, octets...)
 }
 
-func refuse(format, field string, offset int, reason string) error {
+func newError(format, field string, offset int, reason string) error {
 	return &decoders.Error{Format: format, Field: field, Offset: offset, Reason: reason}
 }
 
 // checkAddress refuses an address (RFC 3986) that is empty or is not printable ASCII.
 func checkAddress(format, field, url string) error {
 	if url == "" {
-		return refuse(format, field, 0, "is empty")
+		return newError(format, field, 0, "is empty")
 	}
 	for i := range len(url) {
 		if url[i] <= ' ' || url[i] > '~' {
-			return refuse(format, field, i, "is not printable ASCII")
+			return newError(format, field, i, "is not printable ASCII")
 		}
 	}
 	return nil
@@ -55,7 +55,7 @@ func checkAddress(format, field, url string) error {
 // string.
 func checkText(format, field, text string, isMultiline bool) error {
 	if i := strings.IndexAny(text, "\uFFFE\uFFFF"); i >= 0 {
-		return refuse(format, field, i, "control character")
+		return newError(format, field, i, "control character")
 	}
 	return sms.CheckText(format, field, text, isMultiline)
 }

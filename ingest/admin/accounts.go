@@ -69,7 +69,7 @@ func (s *Surface) listAccounts(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"data": views})
 }
 
-// pathAccount returns the account in the path of a request, which has its name or id.
+// pathAccount returns the account whose name or id is in the path of a request.
 func (s *Surface) pathAccount(c *fiber.Ctx) (account.Account, error) {
 	ref := AccountRef(params.Path(c, "account"))
 	id, err := s.findAccount(c.UserContext(), ref)
@@ -177,9 +177,9 @@ func (s *Surface) checkedNames(sel *selection) (map[relay.AccountID]string, erro
 	return s.accountNames(sel.c.UserContext())
 }
 
-// findNamed returns the accounts' names by id and the records that find returns, or the problems
+// findWithNames returns the accounts' names by id and the records that find returns, or the problems
 // of the parameters.
-func findNamed[F, T any](s *Surface, sel *selection, f F, find func(context.Context, F) ([]T, error)) (names map[relay.AccountID]string, found []T, err error) {
+func findWithNames[F, T any](s *Surface, sel *selection, f F, find func(context.Context, F) ([]T, error)) (names map[relay.AccountID]string, found []T, err error) {
 	if names, err = s.checkedNames(sel); err != nil {
 		return nil, nil, err
 	}
@@ -218,7 +218,7 @@ func (s *Surface) accountID(c *fiber.Ctx, r AccountRef) (relay.AccountID, error)
 	case r == "" || err == nil && id == p.Account:
 		return p.Account, nil
 	}
-	return p.Account, relay.Errorf(relay.KindForbidden, "The role account sees its own account only.")
+	return p.Account, relay.Errorf(relay.KindForbidden, "A user with the role account may see only its own account.")
 }
 
 // findAccount returns the id of an account, or 0 for an empty reference.

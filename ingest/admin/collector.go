@@ -83,8 +83,8 @@ func newListCollector[T any](read func() []T, labels []string, key func(T) []str
 	return newCollector(read, metrics...)
 }
 
-// perLabel emits each number with its key as the label value.
-func perLabel[N int | int64 | uint64](numbers map[string]N, emit emit) {
+// emitPerLabel emits each number with its key as the label value.
+func emitPerLabel[N int | int64 | uint64](numbers map[string]N, emit emit) {
 	for label, n := range numbers {
 		emit(float64(n), label)
 	}
@@ -123,7 +123,7 @@ func NewJournalCollector(intakes []*intake.Intake) prometheus.Collector {
 // NewStoredCollector returns the metric of the disk usage of records by kind.
 func NewStoredCollector(stored func() map[string]int64) prometheus.Collector {
 	return newCollector(stored, metric[map[string]int64]{
-		"stored_bytes", "Disk usage of the records with their indexes, measured once an hour.", []string{"kind"}, perLabel[int64],
+		"stored_bytes", "Disk usage of the records with their indexes, measured once an hour.", []string{"kind"}, emitPerLabel[int64],
 	})
 }
 
@@ -283,8 +283,8 @@ func NewAttemptCollector(counts func() (wrong, refused map[string]uint64)) prome
 		return a
 	}
 	return newCollector(read, []metric[attempts]{
-		{"credentials_wrong_total", "Wrong tokens, passwords and signatures, by the first part of the path.", []string{"surface"}, func(a attempts, emit emit) { perLabel(a.wrong, emit) }},
-		{"credentials_limited_total", "Requests answered 429 before their credential was checked, by the first part of the path.", []string{"surface"}, func(a attempts, emit emit) { perLabel(a.refused, emit) }},
+		{"credentials_wrong_total", "Wrong tokens, passwords and signatures, by the first part of the path.", []string{"surface"}, func(a attempts, emit emit) { emitPerLabel(a.wrong, emit) }},
+		{"credentials_limited_total", "Requests answered 429 before their credential was checked, by the first part of the path.", []string{"surface"}, func(a attempts, emit emit) { emitPerLabel(a.refused, emit) }},
 	}...)
 }
 
@@ -293,7 +293,7 @@ func NewRuleCollector(stats func() rule.Stats) prometheus.Collector {
 	return newCollector(stats, []metric[rule.Stats]{
 		{"rules_frames_total", "Frames evaluated by rules.", nil, func(s rule.Stats, emit emit) { emit(float64(s.Frames)) }},
 		{"rules_outcomes_total", "Outcomes of rules: raised, cleared, repeated, forwarded, or failed (an expression failed, or actions were omitted).", []string{"outcome"}, func(s rule.Stats, emit emit) {
-			perLabel(map[string]int64{"raised": s.Raised, "cleared": s.Cleared, "repeated": s.Repeated, "forwarded": s.Forwarded, "failed": s.Failed}, emit)
+			emitPerLabel(map[string]int64{"raised": s.Raised, "cleared": s.Cleared, "repeated": s.Repeated, "forwarded": s.Forwarded, "failed": s.Failed}, emit)
 		}},
 		{"rules_omitted_actions_total", "Actions omitted because the frame or the account had too many.", nil, func(s rule.Stats, emit emit) { emit(float64(s.Omitted)) }},
 	}...)
@@ -310,9 +310,9 @@ func NewLedgerCollector(faults func() int64) prometheus.Collector {
 func NewLimitCollector(stats func() httpd.LimitStats) prometheus.Collector {
 	kind := []string{"kind"}
 	return newCollector(stats, []metric[httpd.LimitStats]{
-		{"requests_in_flight", "Requests in progress.", kind, func(s httpd.LimitStats, emit emit) { perLabel(s.InFlight, emit) }},
-		{"requests_waiting", "Requests that wait to be processed.", kind, func(s httpd.LimitStats, emit emit) { perLabel(s.Waiting, emit) }},
-		{"requests_body_bytes", "Memory held by request bodies.", kind, func(s httpd.LimitStats, emit emit) { perLabel(s.Bytes, emit) }},
+		{"requests_in_flight", "Requests in progress.", kind, func(s httpd.LimitStats, emit emit) { emitPerLabel(s.InFlight, emit) }},
+		{"requests_waiting", "Requests that wait to be processed.", kind, func(s httpd.LimitStats, emit emit) { emitPerLabel(s.Waiting, emit) }},
+		{"requests_body_bytes", "Memory held by request bodies.", kind, func(s httpd.LimitStats, emit emit) { emitPerLabel(s.Bytes, emit) }},
 		{"requests_refused_total", "Requests answered 503 and connections closed because of overload.", []string{"kind", "reason"}, func(s httpd.LimitStats, emit emit) {
 			for labels, n := range s.Refused {
 				emit(float64(n), labels[0], labels[1])
@@ -328,7 +328,7 @@ func NewSpanCollector(stats func() (sent, dropped uint64)) prometheus.Collector 
 		return map[string]uint64{"sent": sent, "dropped": dropped}
 	}
 	return newCollector(read, metric[map[string]uint64]{
-		"spans_total", "Trace spans sent to the collector, and dropped.", []string{"outcome"}, perLabel[uint64],
+		"spans_total", "Trace spans sent to the collector, and dropped.", []string{"outcome"}, emitPerLabel[uint64],
 	})
 }
 

@@ -31,8 +31,8 @@ type deliveryJSON struct {
 	// Hidden means that the path of the target and the answers are omitted because the caller
 	// may not read texts of messages.
 	Hidden bool `json:"hidden,omitempty"`
-	// Undecryptable means that the record cannot be decrypted (see relay.ErrUndecryptable). Its encrypted
-	// fields are omitted.
+	// Undecryptable means that the record cannot be decrypted (see relay.ErrUndecryptable). Its
+	// encrypted fields are omitted.
 	Undecryptable bool `json:"unopened,omitempty"`
 }
 
@@ -61,7 +61,7 @@ func deliveryOf(d outbox.Delivery) deliveryJSON {
 	return view
 }
 
-func (s *selection) deliveries() outbox.Filter {
+func (s *selection) deliveryFilter() outbox.Filter {
 	return outbox.Filter{
 		IDs: s.ids(), Account: s.account(), State: oneOf(s, "state", outbox.States()...), Kind: oneOf(s, "kind", outbox.Kinds()...),
 		WaitsFor: oneOf(s, "waits_for", outbox.WaitsForBreaker, outbox.WaitsForTurn),
@@ -71,7 +71,7 @@ func (s *selection) deliveries() outbox.Filter {
 }
 
 func (s *Surface) listDeliveries(c *fiber.Ctx, sel *selection) error {
-	f := sel.deliveries()
+	f := sel.deliveryFilter()
 	limit := sel.limit()
 	f.Cursor, f.SearchUntil = sel.option("cursor"), sel.searchUntil()
 	sel.refuseTextSearch("q", "target")
@@ -115,7 +115,7 @@ func sizeOfDelivery(d *outbox.Delivery) int {
 // replayDeliveries queues selected deliveries again: dead ones, and delivered ones if
 // include_delivered is set.
 func (s *Surface) replayDeliveries(c *fiber.Ctx, sel *selection) error {
-	f, includeDelivered := sel.deliveries(), sel.flag("include_delivered")
+	f, includeDelivered := sel.deliveryFilter(), sel.flag("include_delivered")
 	sel.requireFilter()
 	if err := sel.Err(); err != nil {
 		return err

@@ -53,8 +53,8 @@ type eventSource struct {
 	head *eventJSON // the newest event that is not on the page yet; nil if there is none
 
 	// The result of the search, valid when head is nil:
-	resume     position // the position at which the search stopped; nil if it examined all events
-	searchedTo string   // the time of receipt of the event at resume
+	resumeAt   position // the position at which the search stopped; nil if it examined all events
+	searchedTo string   // the time of receipt of the event at resumeAt
 	err        error
 }
 
@@ -80,7 +80,7 @@ func (s *Surface) journalSources(ctx context.Context, intakes []*intake.Intake, 
 			var reached intake.Reached
 			reached, src.err = i.Search(ctx, search, func(e event.Event, item *intake.Item) bool { return yield(s.eventOf(e, item)) })
 			if reached.Seq > 0 {
-				src.resume, src.searchedTo = position{i.Kind(): reached.Seq}, formatTime(reached.Time)
+				src.resumeAt, src.searchedTo = position{i.Kind(): reached.Seq}, formatTime(reached.Time)
 			}
 		})
 		sources = append(sources, src)
@@ -98,7 +98,7 @@ func gatewaySource(node string, body io.ReadCloser) (*eventSource, error) {
 	next, stop := iter.Pull(func(yield func(eventJSON) bool) {
 		var meta searchMeta
 		if meta, src.err = readEvents(body, yield); meta.Next != "" {
-			src.resume, _ = parsePosition(meta.Next)
+			src.resumeAt, _ = parsePosition(meta.Next)
 			src.searchedTo = meta.SearchedTo
 		}
 	})
@@ -149,23 +149,23 @@ func (sources eventSources) stop() {
 func (sources eventSources) newest() (newest, stopped *eventSource) {
 	for _, src := range sources {
 		switch {
-		case src.head == nil && src.resume == nil && src.err == nil: // the source is exhausted
+		case src.head == nil && src.resumeAt == nil && src.err == nil: // the source is exhausted
 		case src.head == nil:
-			if stopped == nil || stopped.olderThan(src) {
+			if stopped == nil || stopped.isOlderThan(src) {
 				stopped = src
 			}
-		case newest == nil || newest.olderThan(src):
+		case newest == nil || newest.isOlderThan(src):
 			newest = src
 		}
 	}
-	if stopped != nil && (newest == nil || !stopped.olderThan(newest)) {
+	if stopped != nil && (newest == nil || !stopped.isOlderThan(newest)) {
 		return nil, stopped
 	}
 	return newest, nil
 }
 
-// olderThan reports whether the next event of src is older than the next event of newer.
-func (src *eventSource) olderThan(newer *eventSource) bool {
+// isOlderThan reports whether the next event of src is older than the next event of newer.
+func (src *eventSource) isOlderThan(newer *eventSource) bool {
 	nextAt, known := src.nextAt()
 	newerAt, newerKnown := newer.nextAt()
 	return known && (!newerKnown || nextAt.Before(newerAt))
@@ -192,11 +192,11 @@ func (e *eventJSON) sequence() uint64 {
 
 // listEvents lists the events of all gateways, newest first. It writes events as it finds them.
 func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
-	intakes, f := s.events(sel)
+	intakes, f := s.readEventFilter(sel)
 	limit := sel.limit()
 	places, ok := parsePositions(sel.option("cursor"), s.Node)
 	if !ok {
-		sel.Add("cursor", notACursor)
+		sel.Add("cursor", invalidCursor)
 	}
 	search := intake.Search{Filter: f, Until: sel.searchUntil()}
 	if err := sel.Err(); err != nil {
@@ -305,7 +305,7 @@ func (l *eventList) write(w *bufio.Writer) error {
 		size += len(text)
 		l.pass(src)
 	}
-	if err := l.end(); err != nil {
+	if err := l.setNextCursor(); err != nil {
 		return err
 	}
 	meta, err := relay.EncodeJSON(l.meta)
@@ -317,8 +317,8 @@ func (l *eventList) write(w *bufio.Writer) error {
 	return w.WriteByte('}')
 }
 
-// end sets the cursor of the next page.
-func (l *eventList) end() error {
+// setNextCursor sets the cursor of the next page.
+func (l *eventList) setNextCursor() error {
 	hasMore := false
 	for _, src := range l.sources {
 		switch {
@@ -330,8 +330,8 @@ func (l *eventList) end() error {
 		case src.err != nil: // the answer was interrupted
 			l.meta.Away = append(l.meta.Away, awayJSON{Node: src.node, Error: faultText(l.sender, src.err)})
 			continue
-		case src.resume != nil:
-			for kind, seq := range src.resume {
+		case src.resumeAt != nil:
+			for kind, seq := range src.resumeAt {
 				l.places.set(src.node, kind, seq)
 			}
 		default: // the source is exhausted

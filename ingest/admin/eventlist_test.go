@@ -30,7 +30,7 @@ func sourceOf(node string, kind event.Kind, end eventSource, events ...eventJSON
 				return
 			}
 		}
-		src.resume, src.searchedTo, src.err = end.resume, end.searchedTo, end.err
+		src.resumeAt, src.searchedTo, src.err = end.resumeAt, end.searchedTo, end.err
 	})
 	src.advance()
 	return src
@@ -41,7 +41,7 @@ func TestEventsOfSourcesAreMerged(t *testing.T) {
 	u9, u5, u1 := listedEvent("n1-u9", event.Uplink, 9), listedEvent("n1-u5", event.Uplink, 5), listedEvent("n1-u1", event.Uplink, 1)
 	s7, s2 := listedEvent("n1-s7", event.SMS, 7), listedEvent("n1-s2", event.SMS, 2)
 	o4 := listedEvent("n2-u4", event.Uplink, 4)
-	stopped := eventSource{resume: position{event.SMS: 3}, searchedTo: searched}
+	stopped := eventSource{resumeAt: position{event.SMS: 3}, searchedTo: searched}
 	for _, tc := range []struct {
 		name       string
 		limit      int
@@ -72,13 +72,13 @@ func TestEventsOfSourcesAreMerged(t *testing.T) {
 			"two searches that stopped", 9,
 			[]*eventSource{
 				sourceOf("n1", event.Uplink, eventSource{}, u9, u5, u1), sourceOf("n1", event.SMS, stopped),
-				sourceOf("n2", "", eventSource{resume: position{event.Uplink: 7}, searchedTo: "2026-03-01T12:00:06Z"}),
+				sourceOf("n2", "", eventSource{resumeAt: position{event.Uplink: 7}, searchedTo: "2026-03-01T12:00:06Z"}),
 			},
 			"n1-u9", "n1_u6.s3~n2_u7", "2026-03-01T12:00:06Z", "",
 		},
 		{
 			"a search that stopped at an unknown time", 9,
-			[]*eventSource{sourceOf("n1", event.Uplink, eventSource{}, u9), sourceOf("n2", "", eventSource{resume: position{event.Uplink: 7}})},
+			[]*eventSource{sourceOf("n1", event.Uplink, eventSource{}, u9), sourceOf("n2", "", eventSource{resumeAt: position{event.Uplink: 7}})},
 			"", "n1_u10~n2_u7", "", "",
 		},
 		{
@@ -86,7 +86,7 @@ func TestEventsOfSourcesAreMerged(t *testing.T) {
 			"", "", "", "",
 		},
 		{
-			"another gateway", 2, []*eventSource{sourceOf("n1", event.Uplink, eventSource{}, u9), sourceOf("n2", "", eventSource{resume: position{event.Uplink: 3}}, o4)},
+			"another gateway", 2, []*eventSource{sourceOf("n1", event.Uplink, eventSource{}, u9), sourceOf("n2", "", eventSource{resumeAt: position{event.Uplink: 3}}, o4)},
 			"n1-u9 n2-u4", "n1_u1~n2_u3", "", "",
 		},
 		{
@@ -137,7 +137,7 @@ func TestAnswersOfGatewaysAreReadAsTheyArrive(t *testing.T) {
 	}
 	go func() { _, _ = fmt.Fprint(w, `],"meta":{"next":"u7","searched_to":"2026-03-01T12:00:03Z"}}`) }()
 	src.advance()
-	if src.head != nil || src.resume.String() != "u7" || src.searchedTo == "" || src.err != nil {
+	if src.head != nil || src.resumeAt.String() != "u7" || src.searchedTo == "" || src.err != nil {
 		t.Errorf("source at the end = %+v, want the position u7", src)
 	}
 }

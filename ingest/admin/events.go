@@ -59,8 +59,8 @@ func (s *Surface) eventOf(e event.Event, item *intake.Item) eventJSON {
 	return view
 }
 
-// events reads a filter of events, and returns the journals to search with the filter.
-func (s *Surface) events(sel *selection) ([]*intake.Intake, event.Filter) {
+// readEventFilter reads a filter of events, and returns the journals to search with the filter.
+func (s *Surface) readEventFilter(sel *selection) ([]*intake.Intake, event.Filter) {
 	f := event.Filter{IDs: sel.ids()}
 	kind := oneOf(sel, "kind", event.Kinds()...)
 	f.State = oneOf(sel, "state", event.States()...)

@@ -52,7 +52,7 @@ func (s *Surface) ready(c *fiber.Ctx) error {
 		backends[state.Name] = view
 	}
 	status, word := fiber.StatusOK, "ready"
-	if !ready(states) {
+	if !isReady(states) {
 		status, word = fiber.StatusServiceUnavailable, "not ready"
 	}
 	return c.Status(status).JSON(fiber.Map{"status": word, "backends": backends})
@@ -79,8 +79,8 @@ func CheckBackends(ctx context.Context, backends []Backend) map[string]error {
 	return down
 }
 
-// watchEvery is the interval at which Watch checks the back ends.
-const watchEvery = 5 * time.Second
+// watchInterval is the interval at which Watch checks the back ends.
+const watchInterval = 5 * time.Second
 
 // BackendState is the state of a back end.
 type BackendState struct {
@@ -133,7 +133,7 @@ func (w *watch) check(ctx context.Context) []BackendState {
 // Watch checks the back ends every five seconds until the context ends, so that the status has
 // the start of an outage even if the status was not requested at that time.
 func (s *Surface) Watch(ctx context.Context) {
-	tick := time.NewTicker(watchEvery)
+	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
 	for {
 		s.watch.check(ctx)

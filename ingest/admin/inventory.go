@@ -138,7 +138,7 @@ func modeOf(c *fiber.Ctx) (m inventory.Mode, err error) {
 	}
 	if name := c.Query("account"); name != "" {
 		if len(m.Reset) == 0 {
-			return m, relay.Invalid("account", "The account requires reset: it limits the reset to one account.")
+			return m, relay.Invalid("account", "The account requires reset, because it limits the reset to one account.")
 		}
 		m.ResetAccounts = []string{strings.Clone(name)}
 	}

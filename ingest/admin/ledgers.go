@@ -32,7 +32,7 @@ type ledgerJSON struct {
 // before the page.
 func (s *Surface) listLedgers(c *fiber.Ctx, sel *selection) error {
 	acct, limit, offset := sel.account(), sel.limit(), sel.numericCursor()
-	names, overviews, err := findNamed(s, sel, acct, s.Ledgers.Overviews)
+	names, overviews, err := findWithNames(s, sel, acct, s.Ledgers.Overviews)
 	if err != nil {
 		return err
 	}

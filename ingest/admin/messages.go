@@ -22,8 +22,8 @@ import (
 
 // The directions of messages.
 const (
-	received = "in"
-	sent     = "out"
+	directionReceived = "in"
+	directionSent     = "out"
 )
 
 type messageJSON struct {
@@ -47,8 +47,8 @@ type messageJSON struct {
 	Event *eventJSON `json:"event,omitempty"`
 	// Hidden means that texts are omitted because the caller may not read them.
 	Hidden bool `json:"hidden,omitempty"`
-	// Undecryptable means that the record cannot be decrypted (see relay.ErrUndecryptable). Its encrypted
-	// fields are omitted.
+	// Undecryptable means that the record cannot be decrypted (see relay.ErrUndecryptable). Its
+	// encrypted fields are omitted.
 	Undecryptable bool `json:"unopened,omitempty"`
 }
 
@@ -69,12 +69,12 @@ type partJSON struct {
 // current reason for waiting, if there is one.
 func (s *Surface) messageOf(m *message.Message) messageJSON {
 	view := messageJSON{
-		Direction: sent, ID: m.ID, Account: m.Account, Originator: m.Originator, Destination: m.Destination, Coding: m.Coding,
+		Direction: directionSent, ID: m.ID, Account: m.Account, Originator: m.Originator, Destination: m.Destination, Coding: m.Coding,
 		Undecryptable: m.Undecryptable, Flash: m.Flash, Replace: m.Replace, ReportTo: outbox.MaskTarget(m.Report.URL), Origin: m.Origin, IP: m.IP,
 		ReceivedAt: formatTime(m.ReceivedAt), ScheduledFor: formatTime(m.ScheduledFor), Parts: make([]partJSON, len(m.Parts)),
 	}
 	view.Code, _ = m.Code()
-	waits := sync.OnceValue(func() string { return s.WaitReason(m.Destination) })
+	waitReason := sync.OnceValue(func() string { return s.WaitReason(m.Destination) })
 	for n := range m.Parts {
 		p := &m.Parts[n]
 		view.Parts[n] = partJSON{
@@ -82,7 +82,7 @@ func (s *Surface) messageOf(m *message.Message) messageJSON {
 			Reason: p.Reason, Report: p.Report, Data: m.Body(n), ScheduledAt: formatTime(p.ScheduledAt), ChangedAt: formatTime(p.ChangedAt),
 		}
 		if p.State == message.Pending && !p.ScheduledAt.After(s.Now()) {
-			view.Parts[n].Reason = cmp.Or(waits(), p.Reason)
+			view.Parts[n].Reason = cmp.Or(waitReason(), p.Reason)
 		}
 	}
 	return view
@@ -91,14 +91,14 @@ func (s *Surface) messageOf(m *message.Message) messageJSON {
 // receivedMessage returns the message of an event, with the numbers of its first message.
 func receivedMessage(e eventJSON) messageJSON {
 	view := messageJSON{
-		Direction: received, Account: e.Account, Originator: e.From, Destination: e.To, ReceivedAt: e.ReceivedAt, Parts: []partJSON{}, Event: &e,
+		Direction: directionReceived, Account: e.Account, Originator: e.From, Destination: e.To, ReceivedAt: e.ReceivedAt, Parts: []partJSON{}, Event: &e,
 	}
 	e.From, e.To = "", ""
 	return view
 }
 
-// messages reads a filter of messages in one of states.
-func (s *selection) messages(states ...message.State) message.Filter {
+// messageFilter reads a filter of messages in one of states.
+func (s *selection) messageFilter(states ...message.State) message.Filter {
 	return message.Filter{Account: s.account(), State: oneOf(s, "state", states...), Number: s.number()}
 }
 
@@ -106,15 +106,15 @@ func (s *selection) messages(states ...message.State) message.Filter {
 func (s *Surface) listMessages(c *fiber.Ctx, sel *selection) error {
 	// A received message has the state of its event.
 	eventStates := httpd.Each(event.States(), func(e event.State) message.State { return message.State(e) })
-	f := sel.messages(slices.Compact(slices.Concat(eventStates, message.States()))...)
+	f := sel.messageFilter(slices.Compact(slices.Concat(eventStates, message.States()))...)
 	selects := func(states []message.State) bool { return f.State == "" || slices.Contains(states, f.State) }
-	list := messageList{limit: sel.limit(), end: 1}
-	direction := oneOf(sel, "direction", received, sent)
+	list := messageList{limit: sel.limit(), endID: 1}
+	direction := oneOf(sel, "direction", directionReceived, directionSent)
 	var eventCursor string
 	parseCursor(sel, &eventCursor, &f.Before)
 	places, ok := parsePositions(eventCursor, s.Node)
 	if !ok {
-		sel.Add("cursor", notACursor)
+		sel.Add("cursor", invalidCursor)
 	}
 	searchUntil := sel.searchUntil()
 	if err := sel.Err(); err != nil {
@@ -122,13 +122,13 @@ func (s *Surface) listMessages(c *fiber.Ctx, sel *selection) error {
 	}
 	// 1. Find the sent messages.
 	var err error
-	if direction != received && selects(message.States()) {
+	if direction != directionReceived && selects(message.States()) {
 		if err = s.findSent(c, &list, f); err != nil {
 			return err
 		}
 	}
 	// 2. Find the received messages in the journals.
-	if list.events = (&eventList{places: places}); direction != sent && selects(eventStates) {
+	if list.events = (&eventList{places: places}); direction != directionSent && selects(eventStates) {
 		intakes := ofKind(s.Intakes, event.SMS)
 		query := url.Values{"kind": {string(event.SMS)}, "state": {string(f.State)}}
 		if text := sel.option("search_ms"); text != "" {
@@ -162,7 +162,7 @@ func (s *Surface) findSent(c *fiber.Ctx, list *messageList, f message.Filter) er
 		}
 		accounts = httpd.Each(stored, func(a account.Account) relay.AccountID { return a.ID })
 	}
-	list.end = cmp.Or(f.Before, math.MaxInt64)
+	list.endID = cmp.Or(f.Before, math.MaxInt64)
 	messages, err := readInPieces(list.limit, sizeOfMessage, func(n int) (found []message.Message, hasMore bool, err error) {
 		f.Limit = n
 		found, f.Before, err = s.Messages.ListNewest(c.UserContext(), accounts, f)
@@ -182,7 +182,7 @@ type messageList struct {
 	limit   int
 	sent    []messageJSON // the sent messages that are not on the page yet, newest first
 	hasMore bool          // the store has older sent messages
-	end     message.ID    // the next page begins with sent messages below this id
+	endID   message.ID    // the next page begins with sent messages below this id
 	events  *eventList
 }
 
@@ -197,7 +197,7 @@ func (l *messageList) merge(hidden bool) ([]messageJSON, error) {
 		}
 		switch {
 		case len(l.sent) > 0 && (nextAt == "" || !isBefore(l.sent[0].ReceivedAt, nextAt)):
-			page, l.end = append(page, l.sent[0]), l.sent[0].ID
+			page, l.endID = append(page, l.sent[0]), l.sent[0].ID
 			l.sent = l.sent[1:]
 			continue
 		case src != nil && (len(l.sent) > 0 || !l.hasMore):
@@ -209,16 +209,16 @@ func (l *messageList) merge(hidden bool) ([]messageJSON, error) {
 		}
 		break
 	}
-	if err := l.events.end(); err != nil {
+	if err := l.events.setNextCursor(); err != nil {
 		return nil, err
 	}
 	hasMore := l.events.meta.Next != "" || len(l.sent) > 0 || l.hasMore
 	if len(l.sent) == 0 && !l.hasMore {
-		l.end = 1
+		l.endID = 1
 	}
 	l.events.meta.Next = ""
 	if hasMore {
-		l.events.meta.Next = formatCursor("%d %s", l.end, l.events.places)
+		l.events.meta.Next = formatCursor("%d %s", l.endID, l.events.places)
 	}
 	return page, nil
 }
@@ -241,7 +241,7 @@ func sizeOfMessage(m *message.Message) int {
 
 // resendMessages sends the message parts in state unknown again.
 func (s *Surface) resendMessages(c *fiber.Ctx, sel *selection) error {
-	f := sel.messages(message.States()...)
+	f := sel.messageFilter(message.States()...)
 	for _, text := range sel.ids() {
 		id, ok := message.ParseID(text)
 		if !ok {

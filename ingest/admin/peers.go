@@ -128,7 +128,7 @@ func decodeAnswer[T any](node string, body io.ReadCloser) (answer T, err error) 
 // other status except 200 and for a gateway that is away.
 func (p *Peers) call(ctx context.Context, g *gateway.Gateway, r peerRequest) (io.ReadCloser, error) {
 	if g.Away(p.now()) {
-		return nil, relay.Errorf(relay.KindUnavailable, "gateway %s is away since %s", g.Node, formatTime(g.SeenAt))
+		return nil, relay.Errorf(relay.KindUnavailable, "gateway %s has been away since %s", g.Node, formatTime(g.SeenAt))
 	}
 	body, err := p.send(ctx, g.URL, r)
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {

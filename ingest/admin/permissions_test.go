@@ -161,7 +161,7 @@ func TestEachRoleMayDoWhatTheTableSays(t *testing.T) {
 			}
 			path := strings.NewReplacer(":name", "nobody", ":account", "nobody", ":node", "none", ":event", "none", ":decoder_id", "none", ":alarm_id", "none", ":endpoint", "none", ":iccid", "none", ":ledger_id", "none", ":token_id", "none", ":kind", "geo", ":relay_id", "none", ":device_id", "none").Replace(p.path)
 			status, body := session.send(p.method+" /admin"+path, map[bool]string{true: `{}`}[p.method != "GET"])
-			refused := status == 403 && strings.Contains(body, "The role "+string(role)+" may not do this; it takes ")
+			refused := status == 403 && strings.Contains(body, "The role "+string(role)+" may not do this; allowed: ")
 			relaytest.Equal(t, fmt.Sprintf("%s is refused to the role %s", p.id, role), refused, !strings.Contains(rolesByOperation()[p.id], roleLetters()[role]))
 			if status == 401 {
 				t.Errorf("answer to %s as %s = 401 %s", p.id, role, body)

@@ -51,7 +51,7 @@ func (s *Surface) finishProvider(c *fiber.Ctx) error {
 		return relay.Errorf(relay.KindNotFound, "no provider")
 	}
 	attempt, ok := s.attemptOf(c)
-	s.expire(c, attemptCookie, fiber.CookieSameSiteLaxMode)
+	s.expireCookie(c, attemptCookie, fiber.CookieSameSiteLaxMode)
 	if state := c.Query("state"); !ok || subtle.ConstantTimeCompare([]byte(state), []byte(attempt.State)) != 1 {
 		return s.backToConsole(c, relay.Errorf(relay.KindForbidden, "the sign-in was not begun in this browser, or took longer than 10 minutes"))
 	}

@@ -92,7 +92,7 @@ func TestURLsOfRelaysAreHiddenByRole(t *testing.T) {
 		{viewer, "GET /admin/relays/geo/g1?account=1", "", `"hidden":true`, "key", 200, 1},
 		{customer, "GET /admin/relays", "", `"account":2`, "acme", 200, 1},
 		{customer, "GET /admin/relays/geo/g1", "", `"name":"mvno"`, "a.example", 200, 1},
-		{customer, "GET /admin/relays/geo/g1?account=1", "", "The role account sees its own account only.", "a.example", 403, 0},
+		{customer, "GET /admin/relays/geo/g1?account=1", "", "A user with the role account may see only its own account.", "a.example", 403, 0},
 	} {
 		status, body := tc.session.send(tc.line, tc.body)
 		label := tc.line + " as " + tc.session.name

@@ -35,7 +35,7 @@ type replayedJSON struct {
 // replayEvents processes events again and answers with the effects.
 func (s *Surface) replayEvents(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
-	intakes, f := s.events(sel)
+	intakes, f := s.readEventFilter(sel)
 	f.Reason = sel.text("reason")
 	decoder, relayID := sel.text("decoder"), sel.text("relay")
 	dryRun, rules, limit := sel.flag("dry_run"), sel.flag("rules"), sel.limit()
@@ -68,7 +68,7 @@ func (s *Surface) replayEvents(c *fiber.Ctx, sel *selection) error {
 	// 2. Replay the events, and compare the effects before and after.
 	replayed := replayedJSON{Rules: rules}
 	for _, i := range intakes {
-		if err := s.replayOf(ctx, i, f, &replayed); err != nil {
+		if err := s.replayJournal(ctx, i, f, &replayed); err != nil {
 			return err
 		}
 	}
@@ -83,10 +83,10 @@ func (s *Surface) replayEvents(c *fiber.Ctx, sel *selection) error {
 	return c.JSON(replayed)
 }
 
-// replayOf replays the events of one journal and adds the effects to replayed. A preview counts the
-// readings, because the replay does not read old values. An error while counting effects does not
-// prevent the replay.
-func (s *Surface) replayOf(ctx context.Context, i *intake.Intake, f event.Filter, replayed *replayedJSON) error {
+// replayJournal replays the events of one journal and adds the effects to replayed. A preview
+// counts the readings, because the replay does not read old values. An error while counting effects
+// does not prevent the replay.
+func (s *Surface) replayJournal(ctx context.Context, i *intake.Intake, f event.Filter, replayed *replayedJSON) error {
 	var ids []string
 	err := i.Events(ctx, f, 0, func(e event.Event, _ uint64) bool {
 		ids = append(ids, e.ID)
@@ -166,7 +166,8 @@ func (s *Surface) matchDecoder(ctx context.Context, acct relay.AccountID, decode
 // virtual number takes messages to the number. The geographic relay with the longest matching prefix
 // takes messages to other numbers.
 func (s *Surface) matchRelay(ctx context.Context, acct relay.AccountID, id string) (func(relay.AccountID, []string) bool, error) {
-	// The maps have all relays by number and by prefix. The value reports whether the relay is selected.
+	// The maps have all relays by number and by prefix. The value reports whether the relay is
+	// selected.
 	numbers, prefixes, exists := make(map[string]bool), make(map[string]bool), false
 	_, err := s.Relays.Find(ctx, 0, inbound.Ref{}, math.MaxInt, func(r inbound.Relay) bool {
 		selected := r.ID == id && (acct == 0 || r.Account == acct)

@@ -178,7 +178,7 @@ func errorAnswers() httpd.Errors {
 		relay.KindUnavailable: func(c *fiber.Ctx, err error) error {
 			c.Set(fiber.HeaderRetryAfter, "5")
 			if c.UserContext().Err() != nil {
-				return httpd.Message(c, fiber.StatusServiceUnavailable, "The request takes longer than it may: name an account or a shorter time.")
+				return httpd.Message(c, fiber.StatusServiceUnavailable, "The request took too long: select an account or a shorter period.")
 			}
 			if !principalOf(c).Role.SeesFaults() {
 				return httpd.Unavailable(c)

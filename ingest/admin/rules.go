@@ -20,8 +20,8 @@ type ruleJSON struct {
 	Failures  rule.FailuresText `json:"failures"`
 	CreatedAt string            `json:"created_at"`
 	UpdatedAt string            `json:"updated_at"`
-	// Undecryptable means that the record cannot be decrypted (see relay.ErrUndecryptable). Its encrypted
-	// fields are omitted.
+	// Undecryptable means that the record cannot be decrypted (see relay.ErrUndecryptable). Its
+	// encrypted fields are omitted.
 	Undecryptable bool `json:"unopened,omitempty"`
 }
 
@@ -62,9 +62,9 @@ func (s *Surface) alarmsOf(ctx context.Context, found []rule.AccountRecord[rule.
 // listRules lists the rules of one or all accounts, by account and creation.
 func (s *Surface) listRules(c *fiber.Ctx, sel *selection) error {
 	acct, limit := sel.account(), sel.limit()
-	lastRef, created := rule.Ref{}, int64(0)
-	parseCursor(sel, &lastRef.ID, &lastRef.Account, &created)
-	lastRef.CreatedAt = time.Unix(0, created)
+	lastRef, createdNs := rule.Ref{}, int64(0)
+	parseCursor(sel, &lastRef.ID, &lastRef.Account, &createdNs)
+	lastRef.CreatedAt = time.Unix(0, createdNs)
 	if err := sel.Err(); err != nil {
 		return err
 	}
@@ -78,10 +78,10 @@ func (s *Surface) listRules(c *fiber.Ctx, sel *selection) error {
 	found, nextCursor := trimPage(found, limit, func(r rule.AccountRecord[rule.Rule]) string {
 		return formatCursor("%d %d %s", r.Account, r.Record.CreatedAt.UnixNano(), r.Record.ID)
 	})
-	views := httpd.Each(found, func(findOwned rule.AccountRecord[rule.Rule]) ruleJSON {
-		r := findOwned.Record
+	views := httpd.Each(found, func(owned rule.AccountRecord[rule.Rule]) ruleJSON {
+		r := owned.Record
 		return ruleJSON{
-			rule.DocumentOf(r), findOwned.Account, rule.FailuresTextOf(r.Failures, time.RFC3339Nano), formatTime(r.CreatedAt), formatTime(r.UpdatedAt), r.Undecryptable,
+			rule.DocumentOf(r), owned.Account, rule.FailuresTextOf(r.Failures, time.RFC3339Nano), formatTime(r.CreatedAt), formatTime(r.UpdatedAt), r.Undecryptable,
 		}
 	})
 	return sendPage(c, views, nextCursor)

@@ -32,7 +32,7 @@ func FuzzSelection(f *testing.F) {
 		if err != nil {
 			return
 		}
-		d, limit := s.deliveries(), s.limit()
+		d, limit := s.deliveryFilter(), s.limit()
 		s.option("cursor")
 		s.flag("dry_run")
 		hasFilter := len(d.IDs) > 0 || d.State != "" || d.Account != 0 || d.Kind != "" || d.Relay != "" || d.Target != "" ||

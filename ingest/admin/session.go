@@ -80,8 +80,8 @@ func (s *Surface) signIn(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"data": s.sessionJSONOf(session)})
 }
 
-// passwordAttempt returns the attempt to use a password. After too many wrong passwords it returns an
-// error with the status 429.
+// passwordAttempt returns the attempt to use a password. After too many wrong passwords it returns
+// an error with the status 429.
 func (s *Surface) passwordAttempt(c *fiber.Ctx, name, password string) (httpd.Attempt, error) {
 	attempt := httpd.AttemptOf(c, "user "+name, name+"\x00"+password)
 	if wait := s.auth.AttemptLimiter().Wait(attempt); wait > 0 {
@@ -132,7 +132,7 @@ func (s *Surface) signOut(c *fiber.Ctx) error {
 			return err
 		}
 	}
-	s.expire(c, httpd.SessionCookie, fiber.CookieSameSiteStrictMode)
+	s.expireCookie(c, httpd.SessionCookie, fiber.CookieSameSiteStrictMode)
 	return c.SendStatus(fiber.StatusNoContent)
 }
 
@@ -162,7 +162,7 @@ func (s *Surface) setOwnPassword(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	s.expire(c, httpd.SessionCookie, fiber.CookieSameSiteStrictMode)
+	s.expireCookie(c, httpd.SessionCookie, fiber.CookieSameSiteStrictMode)
 	return c.SendStatus(fiber.StatusNoContent)
 }
 
@@ -174,8 +174,8 @@ func (s *Surface) cookie(c *fiber.Ctx, name, sameSite string) fiber.Cookie {
 	return fiber.Cookie{Name: s.auth.CookieName(c, name), Path: "/", HTTPOnly: true, Secure: s.auth.Secure(c), SameSite: sameSite}
 }
 
-// expire makes the browser delete a cookie.
-func (s *Surface) expire(c *fiber.Ctx, name, sameSite string) {
+// expireCookie makes the browser delete a cookie.
+func (s *Surface) expireCookie(c *fiber.Ctx, name, sameSite string) {
 	cookie := s.cookie(c, name, sameSite)
 	cookie.Expires, cookie.MaxAge = time.Unix(1, 0), -1
 	c.Cookie(&cookie)

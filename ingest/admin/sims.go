@@ -70,7 +70,7 @@ func (s *Surface) listSIMs(c *fiber.Ctx, sel *selection) error {
 		Limit: limit + 1,
 	}
 	parseCursor(sel, &f.After.ICCID, &f.After.Account)
-	names, found, err := findNamed(s, sel, f, s.SIMs.Find)
+	names, found, err := findWithNames(s, sel, f, s.SIMs.Find)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ const monthsShown = 12
 
 func (s *Surface) getSIM(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
-	acct, found, err := s.ofSIM(c, sel)
+	acct, found, err := s.simOfRequest(c, sel)
 	if err != nil {
 		return err
 	}
@@ -169,9 +169,9 @@ func (s *Surface) getSIM(c *fiber.Ctx, sel *selection) error {
 	return c.JSON(fiber.Map{"data": view})
 }
 
-// ofSIM returns the SIM of a request with its account. The account may be missing if only one
+// simOfRequest returns the SIM of a request with its account. The account may be missing if only one
 // account has the ICCID.
-func (s *Surface) ofSIM(c *fiber.Ctx, sel *selection) (relay.AccountID, sim.SIM, error) {
+func (s *Surface) simOfRequest(c *fiber.Ctx, sel *selection) (relay.AccountID, sim.SIM, error) {
 	acct := sel.account()
 	if err := sel.Err(); err != nil {
 		return 0, sim.SIM{}, err
@@ -193,9 +193,9 @@ type usageStepJSON struct {
 }
 
 const (
-	defaultUsage = 30 * 24 * time.Hour  // the default range
-	maxUsage     = 366 * 24 * time.Hour // the longest range
-	hourlyUsage  = 4 * 24 * time.Hour   // the longest range in steps of an hour; longer ranges have steps of a day
+	defaultUsageRange = 30 * 24 * time.Hour  // the default range
+	maxUsageRange     = 366 * 24 * time.Hour // the longest range
+	maxHourlyRange    = 4 * 24 * time.Hour   // the longest range in steps of an hour; longer ranges have steps of a day
 )
 
 // simUsage answers with the usage of a SIM by hour or by day.
@@ -205,17 +205,17 @@ func (s *Surface) simUsage(c *fiber.Ctx, sel *selection) error {
 		span.To = s.Now().UTC()
 	}
 	if span.From.IsZero() {
-		span.From = span.To.Add(-defaultUsage)
+		span.From = span.To.Add(-defaultUsageRange)
 	}
-	if d := span.To.Sub(span.From); sel.Problems["from"] == nil && sel.Problems["to"] == nil && (d <= 0 || d > maxUsage) {
+	if d := span.To.Sub(span.From); sel.Problems["from"] == nil && sel.Problems["to"] == nil && (d <= 0 || d > maxUsageRange) {
 		sel.Add("to", "The to must be after from, by at most 366 days.")
 	}
-	acct, sim, err := s.ofSIM(c, sel)
+	acct, sim, err := s.simOfRequest(c, sel)
 	if err != nil {
 		return err
 	}
 	step := 24 * time.Hour
-	if span.To.Sub(span.From) <= hourlyUsage {
+	if span.To.Sub(span.From) <= maxHourlyRange {
 		step = time.Hour
 	}
 	span.From = span.From.Truncate(step)

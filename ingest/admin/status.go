@@ -83,7 +83,7 @@ type Program struct {
 func (s *Surface) status(c *fiber.Ctx) error {
 	states := s.watch.check(c.UserContext())
 	view := statusJSON{
-		At: formatTime(s.Now()), Node: s.Node, Version: s.Program.Version, StartedAt: formatTime(s.startedAt), Ready: ready(states),
+		At: formatTime(s.Now()), Node: s.Node, Version: s.Program.Version, StartedAt: formatTime(s.startedAt), Ready: isReady(states),
 		Queue: s.Program.Queue(), Carriers: s.carriers(), StoredBytes: map[string]int64{}, Gateways: []gatewayJSON{},
 	}
 	view.Backends = httpd.Each(states, func(b BackendState) backendStatusJSON {
@@ -113,8 +113,8 @@ func (s *Surface) status(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"data": view})
 }
 
-// ready reports whether all back ends work, except the optional ones.
-func ready(states []BackendState) bool {
+// isReady reports whether all back ends work, except the optional ones.
+func isReady(states []BackendState) bool {
 	return !slices.ContainsFunc(states, func(b BackendState) bool { return b.Err != nil && !b.Optional })
 }
 

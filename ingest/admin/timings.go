@@ -33,7 +33,7 @@ func NewTimings() *Timings {
 		fsyncs:     histogram("penstock_journal_fsync_duration_seconds", "Duration of syncs of the journal to disk. A sync covers all entries that wait for it.", short, "kind"),
 		stored:     histogram("penstock_entry_duration_seconds", "Time from the acceptance of an entry until it is stored, quarantined or deferred.", long, "kind"),
 		deliveries: histogram("penstock_delivery_duration_seconds", "Time from the creation of a delivery until it is delivered.", long, "kind"),
-		backends:   histogram("penstock_backend_call_duration_seconds", "Duration of calls of back ends by operation.", short, "backend", "operation"),
+		backends:   histogram("penstock_backend_call_duration_seconds", "Duration of calls to back ends by operation.", short, "backend", "operation"),
 
 		parts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "penstock_sms_parts_total", Help: "Outcomes of message parts by carrier, account and state.",
@@ -90,7 +90,7 @@ func (t *Timings) Attempt(host, state string) {
 	t.attempts.WithLabelValues(host, state).Inc()
 }
 
-// Backend returns a function that measures the calls of a back end. The function of a nil *Timings
+// Backend returns a function that measures the calls to a back end. The function of a nil *Timings
 // measures nothing.
 func (t *Timings) Backend(name string) func(operation string, duration time.Duration) {
 	if t == nil {

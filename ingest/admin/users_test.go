@@ -212,7 +212,7 @@ func TestTheRoleAccountSeesOneAccount(t *testing.T) {
 			label := line + " of " + name
 			status, body := session.send(line+"?account="+name, "")
 			relaytest.Equal(t, label+": the status", status, 403)
-			answertest.Contains(t, label, body, "sees its own account only")
+			answertest.Contains(t, label, body, "may see only its own account")
 		}
 	}
 	for line, body := range map[string]string{"POST /admin/decoders/try": `{"account":1,"codec":"json","frames":[{"hex":"01"}]}`} {

@@ -32,14 +32,14 @@ type selection struct {
 	// filters is the number of parameters that select records.
 	filters int
 	// bodyFields are the fields of the body that are not read with Get.
-	bodyFields []string
-	find       func(AccountRef) (relay.AccountID, error)
+	bodyFields  []string
+	findAccount func(AccountRef) (relay.AccountID, error)
 	// err is an error other than a problem of a parameter.
 	err error
 }
 
 func (s *Surface) selectionOf(c *fiber.Ctx) (*selection, error) {
-	sel := &selection{c: c, find: func(r AccountRef) (relay.AccountID, error) { return s.accountID(c, r) }}
+	sel := &selection{c: c, findAccount: func(r AccountRef) (relay.AccountID, error) { return s.accountID(c, r) }}
 	raw, err := httpd.Body(c, maxBody)
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (s *selection) timestamp(name string) time.Time {
 
 // account returns the account that the parameter account selects; 0 selects all accounts.
 func (s *selection) account() relay.AccountID {
-	id, err := s.find(AccountRef(s.text("account")))
+	id, err := s.findAccount(AccountRef(s.text("account")))
 	for _, problem := range relay.FieldsOf(err)["account"] {
 		s.Add("account", problem)
 	}
@@ -219,7 +219,7 @@ func (s *selection) numericCursor() uint64 {
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n == 0 {
-		s.Add("cursor", notACursor)
+		s.Add("cursor", invalidCursor)
 	}
 	return n
 }
@@ -234,18 +234,18 @@ func parseCursor[T ~string](s *selection, lastPart *T, parts ...any) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	texts := strings.SplitN(string(b), " ", len(parts)+1)
 	if err != nil || len(texts) != len(parts)+1 {
-		s.Add("cursor", notACursor)
+		s.Add("cursor", invalidCursor)
 		return
 	}
 	for i, part := range parts {
 		if _, err := fmt.Sscan(texts[i], part); err != nil {
-			s.Add("cursor", notACursor)
+			s.Add("cursor", invalidCursor)
 		}
 	}
 	*lastPart = T(texts[len(parts)])
 }
 
-const notACursor = "This is not a cursor of this list."
+const invalidCursor = "This is not a cursor of this list."
 
 // formatCursor returns a cursor with the key of a record.
 func formatCursor(format string, key ...any) string {

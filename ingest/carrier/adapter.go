@@ -25,11 +25,11 @@ type Adapter struct {
 // Adapters returns the adapters by their name in the path.
 func Adapters() map[string]Adapter {
 	alphabet := sms.NewAlphabet()
-	// ofEntry adapts a parser of entries, ofForm a parser of forms.
-	ofEntry := func(parse func(*sms.Alphabet, *intake.Entry) ([]inbound.Message, error)) func(*intake.Entry) ([]inbound.Message, error) {
+	// entryParser adapts a parser of entries, and formParser a parser of forms.
+	entryParser := func(parse func(*sms.Alphabet, *intake.Entry) ([]inbound.Message, error)) func(*intake.Entry) ([]inbound.Message, error) {
 		return func(e *intake.Entry) ([]inbound.Message, error) { return parse(alphabet, e) }
 	}
-	ofForm := func(parse func(*form) ([]inbound.Message, error)) func(*intake.Entry) ([]inbound.Message, error) {
+	formParser := func(parse func(*form) ([]inbound.Message, error)) func(*intake.Entry) ([]inbound.Message, error) {
 		return func(e *intake.Entry) ([]inbound.Message, error) {
 			o, err := fieldsOf(e)
 			if err != nil {
@@ -39,16 +39,16 @@ func Adapters() map[string]Adapter {
 		}
 	}
 	return map[string]Adapter{
-		"json": {Parse: ofEntry(parseJSON), Answer: func(c *fiber.Ctx, id string) error {
+		"json": {Parse: entryParser(parseJSON), Answer: func(c *fiber.Ctx, id string) error {
 			return c.JSON(fiber.Map{"data": fiber.Map{"id": id}})
 		}},
-		"kannel":  {Parse: ofEntry(parseKannel), Answer: answerEmpty},
-		"twilio":  {Parse: ofForm(parseTwilio), Verify: verifyTwilio, Answer: answerXML("text/xml; charset=utf-8")},
-		"vonage":  {Parse: ofForm(parseVonage), Verify: verifyVonage, Answer: answerEmpty},
-		"infobip": {Parse: ofForm(parseInfobip), Answer: answerEmpty},
-		"plivo":   {Parse: ofForm(parsePlivo), Verify: newNonces().verifyPlivo, Answer: answerXML("application/xml")},
-		"sinch":   {Parse: ofForm(parseSinch), Verify: verifySinch, Answer: answerEmpty},
-		"android": {Parse: ofEntry(parseAndroid), Verify: verifyAndroid, Answer: answerEmpty},
+		"kannel":  {Parse: entryParser(parseKannel), Answer: answerEmpty},
+		"twilio":  {Parse: formParser(parseTwilio), Verify: verifyTwilio, Answer: answerXML("text/xml; charset=utf-8")},
+		"vonage":  {Parse: formParser(parseVonage), Verify: verifyVonage, Answer: answerEmpty},
+		"infobip": {Parse: formParser(parseInfobip), Answer: answerEmpty},
+		"plivo":   {Parse: formParser(parsePlivo), Verify: newNonces().verifyPlivo, Answer: answerXML("application/xml")},
+		"sinch":   {Parse: formParser(parseSinch), Verify: verifySinch, Answer: answerEmpty},
+		"android": {Parse: entryParser(parseAndroid), Verify: verifyAndroid, Answer: answerEmpty},
 	}
 }
 

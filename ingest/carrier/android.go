@@ -15,7 +15,8 @@ import (
 // parseAndroid parses posts of apps that turn a phone into a gateway: SMS Gateway for
 // Android (docs.sms-gate.app, webhooks), and forwarders with the template {from, text,
 // sentStamp, receivedStamp, sim}. The phone has joined the parts. If the post lacks the
-// phone's own number, the query has it: as to1 and to2 for the SIMs, or as to.
+// phone's own number, the number is taken from the query: from the parameter "to1" or "to2" of the
+// SIM, or from "to".
 func parseAndroid(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
 	o, err := fieldsOf(e)
 	if err != nil {
@@ -41,11 +42,11 @@ func parseAndroid(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, e
 	f := newForm(alphabet, fields)
 	m := inbound.Message{CarrierID: f.required("id", maxName)}
 	setSentAt(&m, "payload.receivedAt", p.text("receivedAt"), parseTime)
-	f.addresses(&m, "payload.phoneNumber", "to")
+	f.setAddresses(&m, "payload.phoneNumber", "to")
 	if o.text("event") == "sms:data-received" {
 		m.Coding, m.Data = sms.Binary, f.base64("payload.data")
 	} else {
-		f.joinedText(&m, "payload.message", nil)
+		f.setJoinedText(&m, "payload.message", nil)
 	}
 	return f.message(m)
 }
@@ -60,8 +61,8 @@ func ownNumber(recipient, sim string, query object) string {
 	return query.text("to")
 }
 
-// parseForwarded parses the template of forwarders. It has no id: the hash of the post
-// identifies repetitions.
+// parseForwarded parses the template of forwarders, which send no id. If the post has receivedStamp,
+// the hash of the post is the id, so that repetitions are recognized.
 func parseForwarded(alphabet *sms.Alphabet, e *intake.Entry, o, query object) ([]inbound.Message, error) {
 	sim := o.text("sim")
 	if n := len(sim); n > 0 { // "sim1", or the number alone
@@ -81,8 +82,8 @@ func parseForwarded(alphabet *sms.Alphabet, e *intake.Entry, o, query object) ([
 	if o.has("receivedStamp") {
 		m.CarrierID = hex.EncodeToString(sum[:16])
 	}
-	f.addresses(&m, "from", "to")
-	f.joinedText(&m, "text", nil)
+	f.setAddresses(&m, "from", "to")
+	f.setJoinedText(&m, "text", nil)
 	return f.message(m)
 }
 
@@ -93,7 +94,7 @@ func verifyAndroid(r *SignedRequest, secret string) error {
 	if signature == "" || timestamp == "" {
 		return httpd.ErrUnsigned
 	}
-	if !sameHex(signature, mac(sha256.New, secret, string(r.Body)+timestamp)) {
+	if !equalHex(signature, mac(sha256.New, secret, string(r.Body)+timestamp)) {
 		return errSignature
 	}
 	return checkAge(timestamp, r.Now)

@@ -120,7 +120,7 @@ func (o object) first(names ...string) (text string) {
 // setSentAt sets the time of sending from a field. It adds a note if the time is invalid.
 func setSentAt(m *inbound.Message, field, text string, parse func(string) time.Time) {
 	if m.SentAt = parse(text); text != "" && m.SentAt.IsZero() {
-		m.Notes.Add(fmt.Sprintf("%s: the time %.40q was not understood; the message has no time of sending", field, text))
+		m.Notes.Add(fmt.Sprintf("%s: the time %.40q is invalid; the message has no time of sending", field, text))
 	}
 }
 
@@ -135,5 +135,5 @@ func parseTime(s string) time.Time {
 			return t.UTC()
 		}
 	}
-	return kannelTime(s)
+	return parseKannelTime(s)
 }

@@ -66,7 +66,7 @@ func (f *form) hex(name string, limit int) []byte {
 	return b
 }
 
-func (f *form) addresses(m *inbound.Message, originator, destination string) {
+func (f *form) setAddresses(m *inbound.Message, originator, destination string) {
 	m.From, m.To = f.required(originator, maxName), f.required(destination, maxName)
 	if !utf8.ValidString(m.From) {
 		f.Add(originator, "The "+originator+" is not UTF-8.")
@@ -92,8 +92,8 @@ func (f *form) plain(name string) string {
 	return strings.ToValidUTF8(f.optional(name, maxText), "\uFFFD")
 }
 
-// joinedText reads the text of a message with joined parts. The URLs of media follow the text.
-func (f *form) joinedText(m *inbound.Message, name string, media []string) {
+// setJoinedText reads the text of a message with joined parts. The URLs of media follow the text.
+func (f *form) setJoinedText(m *inbound.Message, name string, media []string) {
 	var text []string
 	if f.has(name) && f.object[name] != "" || len(media) == 0 {
 		text = []string{f.plain(name)}
@@ -150,9 +150,9 @@ func keepOctets(m *inbound.Message, octets []byte) {
 	}
 }
 
-// septetText decodes 7-bit text with the language tables in the header. For an unknown table it uses
-// the default alphabet and sets Status to Indecipherable.
-func septetText(alphabet *sms.Alphabet, m *inbound.Message, octets []byte) (string, error) {
+// decodeSeptets decodes 7-bit text with the language tables in the header. For an unknown table it
+// uses the default alphabet and sets Status to Indecipherable.
+func decodeSeptets(alphabet *sms.Alphabet, m *inbound.Message, octets []byte) (string, error) {
 	l := inbound.LanguagesOf(m)
 	if l != l.Known() {
 		m.Status = inbound.Indecipherable
@@ -160,15 +160,15 @@ func septetText(alphabet *sms.Alphabet, m *inbound.Message, octets []byte) (stri
 	return alphabet.DecodeIn(l, octets)
 }
 
-// wideText decodes UTF-16. A part may end inside a character.
-func wideText(m *inbound.Message, octets []byte) string {
+// decodeUTF16 decodes UTF-16. A part may end inside a character.
+func decodeUTF16(m *inbound.Message, octets []byte) string {
 	keepOctets(m, octets)
 	switch {
 	case len(octets)%2 == 0:
 	case m.Octets != nil:
 		octets = octets[:len(octets)&^1]
 	case octets[len(octets)-1] != 0:
-		m.Notes.Add("its UTF-16 ends with half a character")
+		m.Notes.Add("the UTF-16 text ends with half a character")
 	}
 	return sms.DecodeUCS2(octets)
 }

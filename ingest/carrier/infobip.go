@@ -25,7 +25,7 @@ func parseInfobip(f *form) ([]inbound.Message, error) {
 	var msgs []inbound.Message
 	var receipt error
 	for i, result := range results[:min(len(results), maxResults)] {
-		m, err := infobipMessage(newForm(f.alphabet, result))
+		m, err := parseInfobipMessage(newForm(f.alphabet, result))
 		switch {
 		case isNotMessage(err):
 			receipt = err
@@ -47,14 +47,14 @@ func parseInfobip(f *form) ([]inbound.Message, error) {
 	return nil, receipt
 }
 
-func infobipMessage(f *form) (inbound.Message, error) {
+func parseInfobipMessage(f *form) (inbound.Message, error) {
 	if f.has("status") && !f.has("text") {
 		s := f.child("status")
 		return inbound.Message{}, receiptOf(f.text("messageId"), s.first("groupName", "name"))
 	}
 	m := inbound.Message{CarrierID: f.required("messageId", maxName)}
 	setSentAt(&m, "receivedAt", f.text("receivedAt"), parseTime)
-	f.addresses(&m, "from", "to")
+	f.setAddresses(&m, "from", "to")
 	var urls, texts []string
 	for _, part := range f.list("message") { // of an MMS
 		if text := part.text("value"); text != "" && strings.HasPrefix(part.text("contentType"), "text/") {
@@ -65,6 +65,6 @@ func infobipMessage(f *form) (inbound.Message, error) {
 	if len(texts) > 0 && !f.has("text") {
 		f.object["text"] = strings.Join(texts, "\n")
 	}
-	f.joinedText(&m, "text", urls)
+	f.setJoinedText(&m, "text", urls)
 	return m, f.Err()
 }

@@ -29,7 +29,7 @@ func parseJSON(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, erro
 	}
 	f := newForm(alphabet, o)
 	f.strict = true
-	m := f.json()
+	m := f.readMessage()
 	m.Notes.Add(unknownFields(o,
 		"id", "network", "from", "to", "udh", "sar_msg_ref_num", "sar_total_segments", "sar_segment_seqnum", "sent_at", "text", "data", "coding",
 		"received_at", // set by another gateway that forwards a message
@@ -46,14 +46,14 @@ func unknownFields(o object, known ...string) (notes decoders.Notes) {
 	return notes
 }
 
-func (f *form) json() inbound.Message {
+func (f *form) readMessage() inbound.Message {
 	m := inbound.Message{CarrierID: f.required("id", maxName), Network: f.optional("network", maxName)}
-	f.addresses(&m, "from", "to")
+	f.setAddresses(&m, "from", "to")
 	m.UDH = f.hex("udh", maxUDH)
 	m.Part = f.sar()
 	m.Status = statusOf(&m)
 	m.SentAt = f.time("sent_at")
-	f.content(&m)
+	f.setContent(&m)
 	return m
 }
 
@@ -72,7 +72,7 @@ func ReadJSON(body []byte) (m inbound.Message, err error) {
 		o["id"] = "example"
 	}
 	f := newForm(sms.NewAlphabet(), o)
-	m = f.json()
+	m = f.readMessage()
 	inbound.TrimText(&m)
 	m.ReceivedAt = f.time("received_at")
 	return m, f.Err()
@@ -87,7 +87,7 @@ func (f *form) time(name string) time.Time {
 	return t
 }
 
-func (f *form) content(m *inbound.Message) {
+func (f *form) setContent(m *inbound.Message) {
 	var coding sms.Coding // 0 if the field is missing
 	if s := f.optional("coding", maxName); s != "" {
 		n, err := decimal.Digits(s)
@@ -104,10 +104,10 @@ func (f *form) content(m *inbound.Message) {
 		var err error
 		switch coding {
 		case sms.GSM:
-			m.Text, err = septetText(f.alphabet, m, data)
+			m.Text, err = decodeSeptets(f.alphabet, m, data)
 			keepOctets(m, data)
 		case sms.UCS2:
-			m.Text = wideText(m, data)
+			m.Text = decodeUTF16(m, data)
 		default:
 			coding, m.Data = sms.Binary, data
 		}

@@ -24,9 +24,9 @@ func parseKannel(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, er
 		CarrierID: f.optional("id", maxName), Reference: f.optional("smsc", maxName), Network: f.optional("network", maxName),
 		UDH: []byte(f.optional("udh", maxUDH)),
 	}
-	f.addresses(&m, "from", "to")
+	f.setAddresses(&m, "from", "to")
 	m.Status = inbound.StatusOf(m.UDH)
-	setSentAt(&m, "time", f.optional("time", maxName), kannelTime)
+	setSentAt(&m, "time", f.optional("time", maxName), parseKannelTime)
 	// Read the text in the coding of %c: 0 and -1 (unknown) are 7-bit, 1 is binary, 2 Unicode.
 	// With mo-recode, Kannel reports Unicode that it has recoded to UTF-8 as 7-bit.
 	if !f.has("text") {
@@ -36,7 +36,7 @@ func parseKannel(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, er
 	text, charset := f.optional("text", maxText), strings.ToLower(f.optional("charset", maxName))
 	switch f.optional("coding", maxName) {
 	case "", "0", "-1":
-		m.Text = octetText(text, charset)
+		m.Text = decodeOctets(text, charset)
 		m.Coding = codingOf(f.alphabet, m.Text)
 	case "1":
 		m.Coding, m.Data = sms.Binary, []byte(text)
@@ -47,11 +47,11 @@ func parseKannel(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, er
 		_, isPart := inbound.PartOf(&m)
 		switch {
 		case charset != "" && !strings.HasPrefix(charset, "utf-16") && !strings.HasPrefix(charset, "ucs-2"):
-			m.Text = octetText(text, charset)
+			m.Text = decodeOctets(text, charset)
 		case len(text)%2 != 0 && !isPart && !strings.HasSuffix(text, "\x00"):
-			m.Text = octetText(text, "")
+			m.Text = decodeOctets(text, "")
 		default:
-			m.Text = wideText(&m, []byte(text))
+			m.Text = decodeUTF16(&m, []byte(text))
 		}
 	default:
 		f.Add("coding", "The coding must be 0, 1 or 2.")
@@ -67,9 +67,9 @@ func kannelParameters(e *intake.Entry) (object, error) {
 	return queryObject(raw)
 }
 
-// kannelTime parses %T, seconds since 1970, or %t, a date and time in UTC. It returns the zero
+// parseKannelTime parses %T, seconds since 1970, or %t, a date and time in UTC. It returns the zero
 // time for other texts.
-func kannelTime(s string) time.Time {
+func parseKannelTime(s string) time.Time {
 	if seconds, err := decimal.Digits(s); err == nil && seconds > 0 && seconds < 1<<38 {
 		return time.Unix(seconds, 0).UTC()
 	}
@@ -80,9 +80,9 @@ func kannelTime(s string) time.Time {
 	return t
 }
 
-// octetText decodes a text as UTF-8, or as Latin-1 if that is the charset or the text is not
+// decodeOctets decodes a text as UTF-8, or as Latin-1 if that is the charset or the text is not
 // valid UTF-8.
-func octetText(s, charset string) string {
+func decodeOctets(s, charset string) string {
 	isLatin1 := charset == "iso-8859-1" || charset == "latin1"
 	if !isLatin1 && utf8.ValidString(s) {
 		return s

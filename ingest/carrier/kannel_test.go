@@ -22,7 +22,7 @@ func TestKannelPostsAreParsed(t *testing.T) {
 		"a date and time": {addresses + "text=a&time=2026-07-01+11:00:00", "", changed(func(m *inbound.Message) { m.Text, m.SentAt = "a", time.Unix(1782903600, 0).UTC() })},
 		"an invalid time": {addresses + "text=a&time=%25T", "", changed(func(m *inbound.Message) {
 			m.Text = "a"
-			m.Notes.Add(`time: the time "%T" was not understood; the message has no time of sending`)
+			m.Notes.Add(`time: the time "%T" is invalid; the message has no time of sending`)
 		})},
 		"an unknown coding":           {addresses + "text=a&coding=-1", "", changed(func(m *inbound.Message) { m.Text = "a" })},
 		"no coding and an empty text": {addresses + "text=", "", base},

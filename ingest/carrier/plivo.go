@@ -15,17 +15,17 @@ import (
 // parsePlivo parses the parameters of Plivo's message_url ("Handling incoming SMS/MMS"):
 // a form, a query or JSON. Plivo has joined the parts.
 func parsePlivo(f *form) ([]inbound.Message, error) {
-	urls := media(f.object, "Media", "MediaUrl")
+	urls := mediaURLs(f.object, "Media", "MediaUrl")
 	if status := f.text("Status"); status != "" && !f.has("Text") && !f.has("Body") && len(urls) == 0 {
 		return nil, receiptOf(f.text("MessageUUID"), status)
 	}
 	m := inbound.Message{CarrierID: f.required("MessageUUID", maxName)}
-	f.addresses(&m, "From", "To")
+	f.setAddresses(&m, "From", "To")
 	text := "Text"
 	if !f.has(text) && f.has("Body") {
 		text = "Body" // of an MMS
 	}
-	f.joinedText(&m, text, urls)
+	f.setJoinedText(&m, text, urls)
 	return f.message(m)
 }
 
@@ -44,7 +44,7 @@ func (n *nonces) verifyPlivo(r *SignedRequest, secret string) error {
 		switch {
 		case signature == "" || nonce == "":
 			continue
-		case !anySameBase64(signature, mac(sha256.New, secret, r.base()+nonce)):
+		case !anyEqualBase64(signature, mac(sha256.New, secret, r.base()+nonce)):
 			return errSignature
 		case !n.accept(nonce, r):
 			return errStale
@@ -75,7 +75,7 @@ func verifyPlivoV3(r *SignedRequest, account, secret string) error {
 	if query != "" && len(fields) > 0 {
 		text += "."
 	}
-	if !anySameBase64(signature, mac(sha256.New, secret, text+sortedPairs(fields, "", "")+"."+nonce)) {
+	if !anyEqualBase64(signature, mac(sha256.New, secret, text+sortedPairs(fields, "", "")+"."+nonce)) {
 		return errSignature
 	}
 	return nil

@@ -92,7 +92,7 @@ func (p *Processor) Process(ctx context.Context, posts []intake.ParsedItem[post]
 			statuses[i] = merge(statuses[i], status)
 		}
 	}
-	return withID(statuses), nil
+	return onlyWithID(statuses), nil
 }
 
 // Messages parses a journalled post as Process does. notice describes a post without messages,
@@ -181,7 +181,7 @@ func join(a, b string) string {
 	return a + "; " + b
 }
 
-func withID(statuses []event.Status) []event.Status {
+func onlyWithID(statuses []event.Status) []event.Status {
 	return slices.DeleteFunc(statuses, func(s event.Status) bool { return s.ID == "" })
 }
 

@@ -77,7 +77,7 @@ func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.ParsedIte
 			statuses[i] = unrouted
 		}
 	}
-	return withID(statuses), nil
+	return onlyWithID(statuses), nil
 }
 
 // Describe returns the state of a receipt and the ids of its message.
@@ -100,7 +100,7 @@ func messageOf(r *message.Receipt) string {
 // receiptParsers returns the parsers of receipts by the source of the entry.
 func receiptParsers() map[string]func(*message.Receipt, *intake.Entry) (decoders.Notes, error) {
 	return map[string]func(*message.Receipt, *intake.Entry) (decoders.Notes, error){
-		SMPP: smppReceipt, "kannel": kannelReceipt, "json": jsonReceipt, Simulator: jsonReceipt,
+		SMPP: parseSMPPReceipt, "kannel": parseKannelReceipt, "json": parseJSONReceipt, Simulator: parseJSONReceipt,
 	}
 }
 
@@ -119,9 +119,9 @@ func parseReceipt(e *intake.Entry) (parsed parsedReceipt, err error) {
 
 var lineEnds = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ")
 
-// smppReceipt parses a deliver_sm or data_sm: the optional parameters, or the text if they are
+// parseSMPPReceipt parses a deliver_sm or data_sm: the optional parameters, or the text if they are
 // missing. It ignores the time in the text, which lacks a time zone.
-func smppReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes, err error) {
+func parseSMPPReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes, err error) {
 	d, err := smpp.ParseDelivery(e.Body)
 	if err != nil {
 		return nil, err
@@ -144,13 +144,13 @@ func smppReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes, err
 		number, _ := relay.NumberFrom(d.Source.Digits)
 		r.IDs = append(r.IDs, smpp.UnansweredID(uint16(reference), number))
 	}
-	if line := readable(d.ReceiptText()); strings.Contains(strings.ToLower(line), "stat:") {
+	if line := readableText(d.ReceiptText()); strings.Contains(strings.ToLower(line), "stat:") {
 		r.Line = lineEnds.Replace(strings.TrimRight(line, "\x00 \r\n"))
 	}
 	if len(r.IDs) == 0 {
 		return nil, relay.Errorf(relay.KindInvalid, "smpp: a receipt without the id of a message")
 	}
-	r.State, err = stateNamed(reported.State)
+	r.State, err = stateOf(reported.State)
 	return smppNotes(d), err
 }
 
@@ -158,10 +158,10 @@ func smppReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes, err
 // short codes, to which messages are not sent.
 const minSubscriber = 7
 
-// stateNamed returns the state for a receipt's stat (SMPP 3.4, appendix B, and the
+// stateOf returns the state for a receipt's stat (SMPP 3.4, appendix B, and the
 // spellings of SMSCs). ACCEPTD is Buffered: message.Accepted is the state after the
 // submit response, which precedes any receipt.
-func stateNamed(stat string) (message.State, error) {
+func stateOf(stat string) (message.State, error) {
 	upper := strings.ToUpper(stat)
 	for state, prefixes := range map[message.State][]string{
 		message.Delivered:   {"DELIV", "DELVR", "DLVR"},
@@ -177,25 +177,25 @@ func stateNamed(stat string) (message.State, error) {
 	return "", relay.Errorf(relay.KindInvalid, "a receipt whose state is %q", stat)
 }
 
-// kannelReceipt parses the parameters that Kannel adds to the dlr-url of a message: %d as
+// parseKannelReceipt parses the parameters that Kannel adds to the dlr-url of a message: %d as
 // type, %A as answer.
-func kannelReceipt(r *message.Receipt, e *intake.Entry) (decoders.Notes, error) {
+func parseKannelReceipt(r *message.Receipt, e *intake.Entry) (decoders.Notes, error) {
 	o, err := kannelParameters(e)
 	if err != nil {
 		return nil, err
 	}
 	f := newForm(nil, o)
-	f.part(r, e)
+	f.setPart(r, e)
 	r.State = f.code("type")
 	if answer := f.optional("answer", maxText); strings.Contains(answer, "stat:") {
-		r.Line = readable(answer)
+		r.Line = readableText(answer)
 	}
 	return nil, f.Err()
 }
 
-// jsonReceipt parses {ref, state or code, text}, or a query with the same names. The ref in the URL,
-// which is signed, overrides the ref in the body.
-func jsonReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes, err error) {
+// parseJSONReceipt parses {ref, state or code, text}, or a query with the same names. The ref in
+// the URL, which is signed, overrides the ref in the body.
+func parseJSONReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes, err error) {
 	o, err := fieldsOf(e)
 	if err != nil {
 		return nil, err
@@ -210,22 +210,22 @@ func jsonReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes, err
 		}
 	}
 	f := newForm(nil, o)
-	f.part(r, e)
+	f.setPart(r, e)
 	r.Line = f.optional("text", maxText)
 	notes = unknownFields(o, "ref", "sig", "state", "code", "text")
 	if o.has("code") {
 		r.State = f.code("code")
 		return notes, f.Err()
 	}
-	if r.State, err = stateNamed(f.required("state", maxName)); err != nil {
+	if r.State, err = stateOf(f.required("state", maxName)); err != nil {
 		f.Add("state", "The state must be DELIVRD, UNDELIV, EXPIRED, DELETED, REJECTD, ENROUTE or ACCEPTD.")
 	}
 	return notes, f.Err()
 }
 
-// part reads the reference of a part. Receipts with the token of an account match messages of that
-// account only.
-func (f *form) part(r *message.Receipt, e *intake.Entry) {
+// setPart reads the reference of a part. Receipts with the token of an account match messages of
+// that account only.
+func (f *form) setPart(r *message.Receipt, e *intake.Entry) {
 	ref := f.required("ref", maxName)
 	p, ok := message.ParsePartRef(ref)
 	switch {

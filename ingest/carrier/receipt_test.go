@@ -144,7 +144,7 @@ func TestStatNamesAState(t *testing.T) {
 		message.Buffered:    {"ENROUTE", "ACCEPTD", "SCHEDULED", "SCHEDLD", "BUFFRED", "BUFFERED", "BUFFERD", "QUEUED", "PENDING"},
 	} {
 		for _, word := range words {
-			got, err := stateNamed(word)
+			got, err := stateOf(word)
 			relaytest.NoError(t, err)
 			relaytest.Equal(t, "the state for "+word, got, state)
 		}
@@ -157,7 +157,7 @@ func TestOctetsAfterAReceiptAreNoted(t *testing.T) {
 	statuses, err := intaketest.Process(t.Context(), p, item)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the statuses", statuses, []event.Status{{
-		ID: "n-r1", Seq: 1, State: event.Done, Source: "smpp", Notes: decoders.Notes{"smpp: octets behind the message that are not optional parameters, ignored: 1"},
+		ID: "n-r1", Seq: 1, State: event.Done, Source: "smpp", Notes: decoders.Notes{"smpp: octets after the message were ignored, because they are not optional parameters: 1"},
 	}})
 }
 

@@ -100,22 +100,22 @@ func mac(h func() hash.Hash, secret, text string) []byte {
 	return m.Sum(nil)
 }
 
-// sameBase64 compares a signature with a digest in constant time.
-func sameBase64(signature string, digest []byte) bool {
+// equalBase64 compares a signature with a digest in constant time.
+func equalBase64(signature string, digest []byte) bool {
 	b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(signature))
 	return err == nil && subtle.ConstantTimeCompare(b, digest) == 1
 }
 
-// sameHex compares a signature in hex digits of either case with a digest in constant time.
-func sameHex(signature string, digest []byte) bool {
+// equalHex compares a signature in hex digits of either case with a digest in constant time.
+func equalHex(signature string, digest []byte) bool {
 	b, err := hex.DecodeString(strings.TrimSpace(signature))
 	return err == nil && subtle.ConstantTimeCompare(b, digest) == 1
 }
 
-// anySameBase64 reports whether sameBase64 returns true for one of several signatures, separated by
-// commas.
-func anySameBase64(list string, digest []byte) bool {
-	return slices.ContainsFunc(strings.Split(list, ","), func(sent string) bool { return sameBase64(sent, digest) })
+// anyEqualBase64 reports whether equalBase64 returns true for one of several signatures, separated
+// by commas.
+func anyEqualBase64(list string, digest []byte) bool {
+	return slices.ContainsFunc(strings.Split(list, ","), func(sent string) bool { return equalBase64(sent, digest) })
 }
 
 // checkAge returns errStale unless a time in seconds since 1970 is within maxAge and maxSkew of now.

@@ -36,16 +36,16 @@ func parseSinch(f *form) ([]inbound.Message, error) {
 func parseSinchSMS(f *form, kind string) ([]inbound.Message, error) {
 	m := inbound.Message{CarrierID: f.required("id", maxName), Network: f.optional("operator_id", maxName)}
 	setSentAt(&m, "sent_at", f.first("sent_at", "received_at"), parseTime)
-	f.addresses(&m, "from", "to")
+	f.setAddresses(&m, "from", "to")
 	switch kind {
 	case "mo_binary":
 		m.UDH, m.Coding, m.Data = f.hex("udh", maxUDH), sms.Binary, f.base64("body")
 		m.Status = statusOf(&m)
 	case "mo_media":
 		f.object["message"] = f.child("body").first("message", "subject")
-		f.joinedText(&m, "message", urlsOf(f.child("body").list("media")...))
+		f.setJoinedText(&m, "message", urlsOf(f.child("body").list("media")...))
 	default:
-		f.joinedText(&m, "body", nil)
+		f.setJoinedText(&m, "body", nil)
 	}
 	return f.message(m)
 }
@@ -73,8 +73,8 @@ func parseSinchConversation(alphabet *sms.Alphabet, o object) ([]inbound.Message
 	})
 	m := inbound.Message{CarrierID: f.required("id", maxName)}
 	setSentAt(&m, "accept_time", o.text("accept_time"), parseTime)
-	f.addresses(&m, "identity", "sender_id")
-	f.joinedText(&m, "text", urlsOf(contact.child("media_message")))
+	f.setAddresses(&m, "identity", "sender_id")
+	f.setJoinedText(&m, "text", urlsOf(contact.child("media_message")))
 	return f.message(m)
 }
 
@@ -97,7 +97,7 @@ func verifySinch(r *SignedRequest, secret string) error {
 		return httpd.ErrUnsigned
 	}
 	h := map[string]func() hash.Hash{"": sha256.New, "HmacSHA256": sha256.New, "HmacSHA512": sha512.New}[r.Header(name+"-Algorithm")]
-	if h == nil || !sameBase64(signature, mac(h, secret, string(r.Body)+"."+nonce+"."+timestamp)) {
+	if h == nil || !equalBase64(signature, mac(h, secret, string(r.Body)+"."+nonce+"."+timestamp)) {
 		return errSignature
 	}
 	return checkAge(timestamp, r.Now)

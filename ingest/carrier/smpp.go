@@ -67,7 +67,7 @@ func parseSMPP(e *intake.Entry, carrier string, defaultAlphabet smpp.Alphabet, g
 	if err != nil {
 		return inbound.Message{}, err
 	}
-	m := inbound.Message{Reference: carrier, From: readable(d.Source.Digits), Notes: smppNotes(d)}
+	m := inbound.Message{Reference: carrier, From: readableText(d.Source.Digits), Notes: smppNotes(d)}
 
 	// 1. The sender, which may be missing, and the recipient.
 	if number, ok := relay.NumberFrom(m.From); ok && d.Source.TON != smpp.Alphanumeric {
@@ -75,7 +75,7 @@ func parseSMPP(e *intake.Entry, carrier string, defaultAlphabet smpp.Alphabet, g
 	}
 	number, ok := relay.NumberFrom(d.Destination.Digits)
 	if !ok || len(number) > 15 {
-		return m, relay.Errorf(relay.KindInvalid, "smpp: destination_addr %q is not a number of 1 to 15 digits", readable(d.Destination.Digits))
+		return m, relay.Errorf(relay.KindInvalid, "smpp: destination_addr %q is not a number of 1 to 15 digits", readableText(d.Destination.Digits))
 	}
 	m.To = number
 
@@ -88,7 +88,7 @@ func parseSMPP(e *intake.Entry, carrier string, defaultAlphabet smpp.Alphabet, g
 	if ok {
 		m.UDH = udh
 		m.Status = statusOf(&m)
-		err = smppText(&m, smpp.CodingOf(d.DataCoding), defaultAlphabet, gsm, octets)
+		err = setSMPPText(&m, smpp.CodingOf(d.DataCoding), defaultAlphabet, gsm, octets)
 	} else {
 		m.Coding, m.Data, m.Status = sms.Binary, octets, inbound.Indecipherable
 	}
@@ -111,34 +111,34 @@ func parseSMPP(e *intake.Entry, carrier string, defaultAlphabet smpp.Alphabet, g
 
 func smppNotes(d *smpp.Delivery) (notes decoders.Notes) {
 	if d.Ignored > 0 {
-		notes.Add(fmt.Sprintf("smpp: octets behind the message that are not optional parameters, ignored: %d", d.Ignored))
+		notes.Add(fmt.Sprintf("smpp: octets after the message were ignored, because they are not optional parameters: %d", d.Ignored))
 	}
 	return notes
 }
 
-// readable converts octets that should be ASCII, but may be Latin-1, to text.
-func readable(s string) string {
+// readableText converts octets that should be ASCII, but may be Latin-1, to text.
+func readableText(s string) string {
 	if utf8.ValidString(s) {
 		return s
 	}
-	return octetText(s, "latin1")
+	return decodeOctets(s, "latin1")
 }
 
-// smppText decodes a text in the coding of data_coding, or in the SMSC's default alphabet.
-func smppText(m *inbound.Message, coding smpp.Coding, defaultAlphabet smpp.Alphabet, gsm *sms.Alphabet, octets []byte) (err error) {
+// setSMPPText decodes a text in the coding of data_coding, or in the SMSC's default alphabet.
+func setSMPPText(m *inbound.Message, coding smpp.Coding, defaultAlphabet smpp.Alphabet, gsm *sms.Alphabet, octets []byte) (err error) {
 	switch {
 	case coding == smpp.Octets:
 		m.Coding, m.Data = sms.Binary, octets
 		return nil
 	case coding == smpp.UCS2:
-		m.Coding, m.Text = sms.UCS2, wideText(m, octets)
+		m.Coding, m.Text = sms.UCS2, decodeUTF16(m, octets)
 		return nil
 	case coding == smpp.Default && defaultAlphabet != smpp.AlphabetLatin1:
 		if defaultAlphabet == smpp.AlphabetPacked {
 			octets = sms.Unpack(octets, len(m.UDH))
 		}
 		m.Coding = sms.GSM
-		if m.Text, err = septetText(gsm, m, octets); err != nil {
+		if m.Text, err = decodeSeptets(gsm, m, octets); err != nil {
 			return fmt.Errorf("smpp: short_message in the default alphabet of %s: %w", m.Reference, err)
 		}
 		keepOctets(m, octets)
@@ -148,7 +148,7 @@ func smppText(m *inbound.Message, coding smpp.Coding, defaultAlphabet smpp.Alpha
 	case coding == smpp.Hebrew:
 		m.Text, err = charmap.ISO8859_8.NewDecoder().String(string(octets))
 	default: // ASCII is the lower half of Latin-1
-		m.Text = octetText(string(octets), "latin1")
+		m.Text = decodeOctets(string(octets), "latin1")
 	}
 	if err != nil {
 		return fmt.Errorf("smpp: short_message: %w", err)

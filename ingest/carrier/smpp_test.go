@@ -80,10 +80,10 @@ func TestSMPPMessagesAreParsed(t *testing.T) {
 		"a user acknowledgement":                     {deliver{from: sender, class: 0x10, text: "ok"}, "", newMessage("ok", sms.GSM)},
 		"UCS-2 with a NUL octet":                     {deliver{from: sender, coding: 8, text: "\x00A\x00"}, "", newMessage("A", sms.UCS2)},
 		"UCS-2 with a NUL character":                 {deliver{from: sender, coding: 8, text: "\x00A\x00\x00"}, "", newMessage("A\x00", sms.UCS2)},
-		"UCS-2 with half a character":                {deliver{from: sender, coding: 8, text: "\x00A\x04"}, "", changed(newMessage("A\uFFFD", sms.UCS2), func(m *inbound.Message) { m.Notes = decoders.Notes{"its UTF-16 ends with half a character"} })},
+		"UCS-2 with half a character":                {deliver{from: sender, coding: 8, text: "\x00A\x04"}, "", changed(newMessage("A\uFFFD", sms.UCS2), func(m *inbound.Message) { m.Notes = decoders.Notes{"the UTF-16 text ends with half a character"} })},
 		"UCS-2 with a little-endian byte order mark": {deliver{from: sender, coding: 8, text: "\xff\xfeA\x00\x1f\x04"}, "", newMessage("AП", sms.UCS2)},
 		"a NUL after the message": {deliver{from: sender, text: "hi", tlvs: "00"}, "", changed(newMessage("hi", sms.GSM), func(m *inbound.Message) {
-			m.Notes = decoders.Notes{"smpp: octets behind the message that are not optional parameters, ignored: 1"}
+			m.Notes = decoders.Notes{"smpp: octets after the message were ignored, because they are not optional parameters: 1"}
 		})},
 		"a part with an 8-bit reference": {deliver{from: sender, class: 0x40, text: "\x05\x00\x03\x2a\x02\x01a\x1b"}, "", changed(newMessage("a ", sms.GSM), func(m *inbound.Message) {
 			m.UDH, m.Status, m.Octets = []byte("\x05\x00\x03\x2a\x02\x01"), inbound.Concatenated, []byte("a\x1b")

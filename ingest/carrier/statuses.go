@@ -37,15 +37,15 @@ func (l *LateStatuses) Put(ctx context.Context, m *inbound.Message, r inbound.Re
 
 // Applied clears the state unrouted of receipts that have since matched a message.
 func (l *LateStatuses) Applied(ctx context.Context, events []string) error {
-	byNode := make(map[string][]event.Status)
+	statusesByNode := make(map[string][]event.Status)
 	for _, id := range events {
 		node, seq, err := splitID(id, event.Receipt)
 		if err != nil {
 			return err
 		}
-		byNode[node] = append(byNode[node], event.Status{ID: id, Seq: seq, State: event.Done})
+		statusesByNode[node] = append(statusesByNode[node], event.Status{ID: id, Seq: seq, State: event.Done})
 	}
-	for node, statuses := range byNode {
+	for node, statuses := range statusesByNode {
 		if err := l.statuses(node).Set(ctx, event.Receipt, statuses); err != nil {
 			return err
 		}

@@ -25,14 +25,14 @@ func parseTwilio(f *form) ([]inbound.Message, error) {
 		return nil, receiptOf(id, status)
 	}
 	m := inbound.Message{CarrierID: f.required("MessageSid", maxName), Reference: f.optional("AccountSid", maxName)}
-	f.addresses(&m, "From", "To")
-	f.joinedText(&m, "Body", media(f.object, "MediaUrl"))
+	f.setAddresses(&m, "From", "To")
+	f.setJoinedText(&m, "Body", mediaURLs(f.object, "MediaUrl"))
 	return f.message(m)
 }
 
-// media returns the URLs of a message's media from fields with numbered names. The first number is 0
-// or 1, and may differ from the documentation of the provider.
-func media(o object, names ...string) (urls []string) {
+// mediaURLs returns the URLs of a message's media from fields with numbered names. The first number
+// is 0 or 1, and may differ from the documentation of the provider.
+func mediaURLs(o object, names ...string) (urls []string) {
 	for i := range 101 {
 		for _, name := range names {
 			if u := o.text(name + strconv.Itoa(i)); u != "" {
@@ -68,7 +68,7 @@ func verifyTwilio(r *SignedRequest, secret string) error {
 	}
 	if fields == nil && len(r.Body) > 0 {
 		sum := sha256.Sum256(r.Body)
-		if !sameHex(r.query().Get("bodySHA256"), sum[:]) {
+		if !equalHex(r.query().Get("bodySHA256"), sum[:]) {
 			return errSignature
 		}
 	}
@@ -80,7 +80,7 @@ func verifyTwilio(r *SignedRequest, secret string) error {
 		}
 	}
 	for _, url := range twilioURLs(r) {
-		if sameBase64(signature, mac(sha1.New, secret, url+tail.String())) {
+		if equalBase64(signature, mac(sha1.New, secret, url+tail.String())) {
 			return nil
 		}
 	}
@@ -101,8 +101,8 @@ func twilioURLs(r *SignedRequest) []string {
 		bare = host[:i]
 		hosts = append(hosts, bare)
 	}
-	standard := map[string]string{"https": ":443", "http": ":80"}[strings.ToLower(scheme)]
-	hosts = append(hosts, bare+standard)
+	defaultPort := map[string]string{"https": ":443", "http": ":80"}[strings.ToLower(scheme)]
+	hosts = append(hosts, bare+defaultPort)
 	var urls []string
 	users := []string{""}
 	if scheme, encoded, _ := strings.Cut(r.Header("Authorization"), " "); strings.EqualFold(scheme, "Basic") {

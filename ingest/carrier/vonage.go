@@ -32,7 +32,7 @@ func parseVonage(f *form) ([]inbound.Message, error) {
 	if f.has("message_uuid") {
 		m := inbound.Message{CarrierID: f.required("message_uuid", maxName)}
 		setSentAt(&m, "timestamp", f.text("timestamp"), parseTime)
-		f.addresses(&m, "from", "to")
+		f.setAddresses(&m, "from", "to")
 		var urls, captions []string
 		for _, kind := range []string{"image", "audio", "video", "file", "vcard"} { // of an MMS
 			urls = append(urls, urlsOf(f.child(kind))...)
@@ -43,12 +43,12 @@ func parseVonage(f *form) ([]inbound.Message, error) {
 		if len(captions) > 0 && !f.has("text") {
 			f.object["text"] = strings.Join(captions, "\n")
 		}
-		f.joinedText(&m, "text", urls)
+		f.setJoinedText(&m, "text", urls)
 		return f.message(m)
 	}
 	m := inbound.Message{CarrierID: f.required("messageId", maxName), UDH: f.hex("udh", maxUDH)}
 	setSentAt(&m, "message-timestamp", f.text("message-timestamp"), parseTime)
-	f.addresses(&m, "msisdn", "to")
+	f.setAddresses(&m, "msisdn", "to")
 	// Read the number of the part. The reference may be any text.
 	if f.optional("concat", maxName) == "true" {
 		m.Part = &inbound.Part{Kind: inbound.NamedReference(f.required("concat-ref", maxName)), Total: f.integer("concat-total", 1, 255)}
@@ -61,7 +61,7 @@ func parseVonage(f *form) ([]inbound.Message, error) {
 	case "unicode":
 		m.Coding, m.Text = sms.UCS2, f.plain("text")
 	default:
-		f.joinedText(&m, "text", nil)
+		f.setJoinedText(&m, "text", nil)
 	}
 	return f.message(m)
 }
@@ -89,7 +89,7 @@ func verifyVonage(r *SignedRequest, secret string) error {
 		if age := now - claims.IssuedAt; age > maxAge.Seconds() || age < -maxSkew.Seconds() {
 			return errStale
 		}
-		return vonagePayload(r, claims.PayloadHash)
+		return verifyVonagePayload(r, claims.PayloadHash)
 	}
 	// Check sig: a hash over &name=value of all parameters except sig, ordered by name,
 	// with & and = in both replaced by _. Its length and the settings of the Vonage account
@@ -108,7 +108,7 @@ func verifyVonage(r *SignedRequest, secret string) error {
 	text := b.String()
 	h := map[int]func() hash.Hash{2 * md5.Size: md5.New, 2 * sha1.Size: sha1.New, 2 * sha256.Size: sha256.New, 2 * sha512.Size: sha512.New}[len(signature)]
 	sum := md5.Sum([]byte(text + secret)) //nolint:gosec // the carrier's default
-	if h == nil || !sameHex(signature, mac(h, secret, text)) && !sameHex(signature, sum[:]) {
+	if h == nil || !equalHex(signature, mac(h, secret, text)) && !equalHex(signature, sum[:]) {
 		return errSignature
 	}
 	timestamp := fields["timestamp"]
@@ -118,11 +118,11 @@ func verifyVonage(r *SignedRequest, secret string) error {
 	return checkAge(timestamp, r.Now)
 }
 
-// vonagePayload checks the hash of a post, which covers the body or the parameters as an ordered
-// JSON object.
-func vonagePayload(r *SignedRequest, want string) error {
+// verifyVonagePayload checks the hash of a post, which covers the body or the parameters as an
+// ordered JSON object.
+func verifyVonagePayload(r *SignedRequest, want string) error {
 	raw := sha256.Sum256(r.Body)
-	if len(r.Body) > 0 && sameHex(want, raw[:]) {
+	if len(r.Body) > 0 && equalHex(want, raw[:]) {
 		return nil
 	}
 	text := string(r.Body)
@@ -135,7 +135,7 @@ func vonagePayload(r *SignedRequest, want string) error {
 	if err != nil {
 		return err
 	}
-	if sum := sha256.Sum256(doc); !sameHex(want, sum[:]) {
+	if sum := sha256.Sum256(doc); !equalHex(want, sum[:]) {
 		return errSignature
 	}
 	return nil

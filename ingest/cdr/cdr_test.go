@@ -95,7 +95,7 @@ func TestRecordsAreJournalledAsTheyCame(t *testing.T) {
 		"a negative duration":       {"switch", `{"variables":{"uuid":"u","start_epoch":"1795253655","duration":"-5"}}`, "freeswitch", nil, 200, `{"data":{"id":"n1-c1","records":0,"refused":1}}`},
 		"an end before the start":   {"switch", `{"id":"a","start":"2026-11-20T00:00:01Z","end":"2026-11-20T00:00:00Z"}`, "json", nil, 200, `{"data":{"id":"n1-c1","records":0,"refused":1}}`},
 		"an empty body":             {"switch", "", "", nil, 422, `{"errors":{"body":["cdr: body: offset 0: is empty"]},"message":"The given data was invalid."}`},
-		"an empty list":             {"switch", "[]", "", nil, 422, `{"errors":{"body":["cdr: body: offset 0: holds no records"]},"message":"The given data was invalid."}`},
+		"an empty list":             {"switch", "[]", "", nil, 422, `{"errors":{"body":["cdr: body: offset 0: has no records"]},"message":"The given data was invalid."}`},
 		"no token":                  {"", good, "", nil, 401, `{"message":"Unauthenticated."}`},
 		"a token without the scope": {"customer", good, "", nil, 403, `{"message":"Forbidden."}`},
 		"a full journal":            {"switch", good, "json", intake.ErrFull, 503, `{"message":"Service temporarily unavailable. Please try again later."}`},

@@ -43,8 +43,8 @@ const (
 	simPath = "/inbound/cdr/sim"
 )
 
-// form is the format of the posts to a path.
-type form struct {
+// format is the format of the posts to a path.
+type format struct {
 	path   string
 	source func(body []byte) string
 	count  func(body []byte) (records int, problems []error)
@@ -52,17 +52,17 @@ type form struct {
 
 // Mount adds the paths to the app.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
-	for _, f := range []form{
+	for _, f := range []format{
 		{sipPath, cdr.Source, func(b []byte) (int, []error) { found, _, problems := cdr.Parse(b); return len(found), problems }},
 		{simPath, cdr.UseSource, func(b []byte) (int, []error) { found, _, problems := cdr.ParseUses(b); return len(found), problems }},
 	} {
-		app.Post(f.path, auth.Require(account.Carrier, httpd.WebhookStyle()), func(c *fiber.Ctx) error { return s.take(c, f) })
+		app.Post(f.path, auth.Require(account.Carrier, httpd.WebhookStyle()), func(c *fiber.Ctx) error { return s.accept(c, f) })
 	}
 }
 
-// take parses a post, writes it to the journal and answers. It refuses a post without a valid
+// accept parses a post, writes it to the journal and answers. It refuses a post without a valid
 // record, unless a record is impossible (cdr.IsImpossible): such a post is journalled as evidence.
-func (s *Surface) take(c *fiber.Ctx, f form) error {
+func (s *Surface) accept(c *fiber.Ctx, f format) error {
 	body, err := httpd.Body(c, s.bodyLimit)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (s *Surface) take(c *fiber.Ctx, f form) error {
 			texts[i] = problem.Error()
 		}
 		if len(texts) == 0 {
-			texts = []string{"cdr: body: offset 0: holds no records"}
+			texts = []string{"cdr: body: offset 0: has no records"}
 		}
 		return httpd.Invalid(c, map[string][]string{"body": texts})
 	}

@@ -23,9 +23,9 @@ import (
 // assets are the files and what they are served as.
 func assets() map[string]string {
 	served := map[string]string{"/console": "text/html; charset=utf-8"}
-	for name, f := range load() {
+	for name, f := range loadFiles() {
 		if name != "console.html" {
-			served["/console/"+name] = f.kind
+			served["/console/"+name] = f.contentType
 		}
 	}
 	return served
@@ -34,7 +34,7 @@ func assets() map[string]string {
 // ours are the files that we wrote, as one text for each ending.
 func ours(ending string) []byte {
 	var out bytes.Buffer
-	files := load()
+	files := loadFiles()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if !strings.HasPrefix(name, "uplot-") && strings.HasSuffix(name, ending) {
 			out.WriteString("\n// " + name + "\n")
@@ -136,7 +136,7 @@ func TestACachedFileIsAnswered304(t *testing.T) {
 func importsOf(lazy bool) map[string][]string {
 	static, dynamic := regexp.MustCompile(`(?s)\bimport (?:[^"';]* from )?"([^"]+)"`), regexp.MustCompile(`\bimport\("([^"]+)"\)`)
 	imports := make(map[string][]string)
-	for name, f := range load() {
+	for name, f := range loadFiles() {
 		if !strings.HasSuffix(name, ".js") || strings.HasPrefix(name, "uplot-") {
 			continue
 		}
@@ -190,7 +190,7 @@ func TestModulesDoNotImportEachOtherInACircle(t *testing.T) {
 }
 
 func TestLinesHaveAtMost120Columns(t *testing.T) {
-	for name, f := range load() {
+	for name, f := range loadFiles() {
 		if strings.HasPrefix(name, "uplot-") {
 			continue
 		}
@@ -205,7 +205,7 @@ func TestLinesHaveAtMost120Columns(t *testing.T) {
 // A reader of the console clicks; what curl needs is in the API's documentation.
 func TestTextsNameNoMethodAndNoPath(t *testing.T) {
 	sends := regexp.MustCompile(`["'\x60][^"'\x60\n]*\b(?:GET|POST|PUT|PATCH|DELETE) /?[a-z{][^"'\x60\n]*["'\x60]|would be here`)
-	for name, f := range load() {
+	for name, f := range loadFiles() {
 		if strings.HasPrefix(name, "uplot-") || name == "core/api.js" || name == "core/snippets.js" {
 			continue
 		}
@@ -226,18 +226,18 @@ func TestUnknownFilesAreLeftToTheNotFoundHandler(t *testing.T) {
 // The library is the published one, with its licence.
 func TestTheChartLibraryIsAsPublished(t *testing.T) {
 	for name, want := range map[string]string{"uPlot.esm.js": "(v1.6.32)", "LICENSE": "The MIT License", "uPlot.min.css": ".uplot"} {
-		f := load()["uplot-1.6.32/"+name]
+		f := loadFiles()["uplot-1.6.32/"+name]
 		if f == nil || !bytes.Contains(f.content, []byte(want)) {
 			t.Errorf("%s does not hold %q", name, want)
 		}
 	}
-	if bytes.Contains(load()["uplot-1.6.32/uPlot.esm.js"].content, []byte("innerHTML")) {
+	if bytes.Contains(loadFiles()["uplot-1.6.32/uPlot.esm.js"].content, []byte("innerHTML")) {
 		t.Error("the library makes markup")
 	}
 }
 
 func TestNothingComesFromElsewhere(t *testing.T) {
-	page := load()["console.html"].content
+	page := loadFiles()["console.html"].content
 	for _, body := range [][]byte{page, ours(".js"), ours(".css")} {
 		for _, found := range regexp.MustCompile(`(?:https?:)?//[a-z][^\s'"]*`).FindAll(body, -1) {
 			if !bytes.Equal(found, []byte("http://www.w3.org/2000/svg")) { // a name, not an address
@@ -291,7 +291,7 @@ var quoted = regexp.MustCompile("\"(?:[^\"\\\\\n]|\\\\.)*\"|`(?:[^`\\\\]|\\\\.)*
 // what is made for copying.
 func TestTextsNameNoRequest(t *testing.T) {
 	request := regexp.MustCompile(`\b(GET|POST|PUT|PATCH|DELETE|HEAD)\b|(^|[\s(])/(admin|iot|v2|v3|ledgers|inbound|webhooks|events|soap|readyz|healthz|metrics)\b|would be here`)
-	for name, f := range load() {
+	for name, f := range loadFiles() {
 		if !strings.HasSuffix(name, ".js") || strings.HasPrefix(name, "uplot-") || name == "core/api.js" || name == "core/snippets.js" {
 			continue
 		}

@@ -4,8 +4,9 @@
 // The page requires no credentials, like /docs; it holds no data. A reader signs in as a user or
 // with the admin token, which the browser's tab stores. The console is a client of the API: it
 // uses the admin API for operations on several accounts, and acts as an account by X-Account for
-// all other operations, so that curl can do everything that the console does. Its Content-Security-Policy refuses every other host, inline scripts and
-// styles, frames and forms. The modules convert data from outside to text nodes, never to markup.
+// all other operations, so that curl can do everything that the console does. The page's
+// Content-Security-Policy refuses every other host, inline scripts and styles, frames and forms.
+// The modules convert data from outside to text nodes, never to markup.
 //
 // # Add a view
 //

@@ -21,23 +21,23 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 
 // file is an embedded file with its Content-Type and its ETag.
 type file struct {
-	kind, tag string
-	content   []byte
+	contentType, etag string
+	content           []byte
 }
 
 // Mount adds the page and the files that it loads to the app. None of the routes requires
 // credentials.
 func Mount(app fiber.Router) {
-	files := load()
+	files := loadFiles()
 	app.Get("/", func(c *fiber.Ctx) error { return c.Redirect("/console", fiber.StatusFound) })
 	app.Get("/console", func(c *fiber.Ctx) error { return serve(c, files["console.html"]) })
 	app.Get("/console/:file", func(c *fiber.Ctx) error { return serve(c, files[c.Params("file")]) })
 	app.Get("/console/:folder/:file", func(c *fiber.Ctx) error { return serve(c, files[c.Params("folder")+"/"+c.Params("file")]) })
 }
 
-// load returns the files by their path below web. They are part of the program,
+// loadFiles returns the files by their path below web. They are part of the program,
 // so reading them cannot fail.
-func load() map[string]*file {
+func loadFiles() map[string]*file {
 	kinds := map[string]string{
 		".html": fiber.MIMETextHTMLCharsetUTF8, ".js": fiber.MIMETextJavaScriptCharsetUTF8, ".css": "text/css; charset=utf-8",
 		".svg": "image/svg+xml",
@@ -54,7 +54,7 @@ func load() map[string]*file {
 		content, _ := web.ReadFile(name)
 		sum := sha256.Sum256(content)
 		tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
-		files[strings.TrimPrefix(name, "web/")] = &file{kind: kind, tag: tag, content: content}
+		files[strings.TrimPrefix(name, "web/")] = &file{contentType: kind, etag: tag, content: content}
 		return nil
 	})
 	return files
@@ -70,11 +70,11 @@ func serve(c *fiber.Ctx, f *file) error {
 	c.Set(fiber.HeaderContentSecurityPolicy, policy)
 	c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
 	c.Set(fiber.HeaderCacheControl, "no-cache")
-	c.Set(fiber.HeaderETag, f.tag)
-	if matchesTag(c.Get(fiber.HeaderIfNoneMatch), f.tag) {
+	c.Set(fiber.HeaderETag, f.etag)
+	if matchesTag(c.Get(fiber.HeaderIfNoneMatch), f.etag) {
 		return c.SendStatus(fiber.StatusNotModified)
 	}
-	c.Set(fiber.HeaderContentType, f.kind)
+	c.Set(fiber.HeaderContentType, f.contentType)
 	return c.Send(f.content)
 }
 

@@ -15,15 +15,15 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// requestContext is the context of a request, with the request's id and span. Its deadline may
-// move, because a handler may use the context before the body has arrived.
+// requestContext is the context of a request, with the request's id and span. The deadline can be
+// extended, because handlers may use the context before the body has arrived.
 type requestContext struct {
 	context.Context
-	id     string
-	span   *tracing.Active // nil for none
-	cancel context.CancelFunc
-	timer  *time.Timer  // calls cancel at the deadline
-	due    atomic.Int64 // the deadline, Unix ns
+	id       string
+	span     *tracing.Active // nil if the request is not traced
+	cancel   context.CancelFunc
+	timer    *time.Timer  // calls cancel at the deadline
+	deadline atomic.Int64 // Unix ns
 }
 
 // newRequestContext returns a context that ends after d, or when end is called.
@@ -33,14 +33,14 @@ func newRequestContext(id string, span *tracing.Active, d time.Duration) *reques
 	if span != nil {
 		r.Context = tracing.NewContext(r.Context, span.Parent())
 	}
-	r.due.Store(time.Now().Add(d).UnixNano())
+	r.deadline.Store(time.Now().Add(d).UnixNano())
 	r.timer = time.AfterFunc(d, r.cancel)
 	return r
 }
 
 // extend moves the deadline to d from now, unless the context has ended.
 func (r *requestContext) extend(d time.Duration) {
-	r.due.Store(time.Now().Add(d).UnixNano())
+	r.deadline.Store(time.Now().Add(d).UnixNano())
 	r.timer.Reset(d)
 }
 
@@ -50,12 +50,12 @@ func (r *requestContext) end() {
 }
 
 // Deadline implements context.Context.
-func (r *requestContext) Deadline() (time.Time, bool) { return time.Unix(0, r.due.Load()), true }
+func (r *requestContext) Deadline() (time.Time, bool) { return time.Unix(0, r.deadline.Load()), true }
 
 // Err implements context.Context.
 func (r *requestContext) Err() error {
 	err := r.Context.Err()
-	if err != nil && time.Now().UnixNano() >= r.due.Load() {
+	if err != nil && time.Now().UnixNano() >= r.deadline.Load() {
 		return context.DeadlineExceeded
 	}
 	return err
@@ -107,18 +107,18 @@ func (o *Options) withReport(handler fasthttp.RequestHandler) fasthttp.RequestHa
 		status := c.Response.StatusCode()
 		if o.AccessLog {
 			client, _ := netip.AddrFromSlice(c.RemoteIP())
-			client = behindProxies(client.Unmap(), state.proxies, c.Request.Header.PeekAll(fiber.HeaderXForwardedFor))
+			client = clientBehindProxies(client.Unmap(), state.proxies, c.Request.Header.PeekAll(fiber.HeaderXForwardedFor))
 			path := state.route // neither the query nor a token in the path is logged
 			if !strings.Contains(path, ":token") {
 				path = decoders.Clip(strings.ToValidUTF8(string(c.Path()), "\uFFFD"), maxLoggedPath)
 			}
 			o.Logger.InfoContext(state.ctx, "request",
 				"client", client.String(), "method", string(c.Method()), "path", path, "route", state.route,
-				"status", status, "bytes", bodyLength(&c.Response), "ms", float64(time.Since(state.began).Microseconds())/1000,
+				"status", status, "bytes", bodyLength(&c.Response), "ms", float64(time.Since(state.startedAt).Microseconds())/1000,
 				"account", state.account)
 		}
 		if o.Observe != nil {
-			o.Observe(state.method, state.route, status, time.Since(state.began))
+			o.Observe(state.method, state.route, status, time.Since(state.startedAt))
 		}
 		if span := state.ctx.span; span != nil {
 			span.Name(state.method + " " + state.route)
@@ -138,8 +138,8 @@ func (o *Options) withReport(handler fasthttp.RequestHandler) fasthttp.RequestHa
 	}
 }
 
-// span begins the span of a request, unless it is a health check.
-func (o *Options) span(c *fiber.Ctx, began time.Time) *tracing.Active {
+// beginSpan begins the span of a request. It returns nil for health checks and without a Tracer.
+func (o *Options) beginSpan(c *fiber.Ctx, startedAt time.Time) *tracing.Active {
 	if o.Tracer == nil {
 		return nil
 	}
@@ -147,7 +147,7 @@ func (o *Options) span(c *fiber.Ctx, began time.Time) *tracing.Active {
 	case "/healthz", "/readyz", "/metrics":
 		return nil
 	}
-	return o.Tracer.Receive(c.Get(tracing.Header), "request", began)
+	return o.Tracer.Receive(c.Get(tracing.Header), "request", startedAt)
 }
 
 // maxLoggedPath is the maximum length of a path in the log, in bytes.

@@ -30,7 +30,7 @@ type Operation struct {
 	Summary string
 }
 
-// accessRule is the rule for use of an operation by users who act as an account.
+// accessRule defines who may use an operation while acting as an account.
 type accessRule struct {
 	roles  []user.Role
 	change bool // the operation changes records: the audit log records it
@@ -66,9 +66,9 @@ func (a *Auth) OperationsOf(r user.Role) []string {
 	return ids
 }
 
-// operationOf returns the operation with a path that matches a request; of several, the operation
-// with the fewest parameters. If no operation matches, operationOf returns an operation that
-// counts as a change, so that viewers cannot use an operation that is missing in the list.
+// operationOf returns the operation whose route matches a request. If several match, it returns the
+// operation with the fewest parameters. If none matches, it returns an operation that counts as a
+// change, so that viewers cannot use an operation that is missing from Operations.
 func (a *Auth) operationOf(c *fiber.Ctx) Operation {
 	method, path := c.Method(), RoutePath(c)
 	if method == fiber.MethodHead {
@@ -113,12 +113,12 @@ func NotAllowed(role user.Role, allowed []user.Role) error {
 			names = append(names, string(r))
 		}
 	}
-	return fiber.NewError(fiber.StatusForbidden, fmt.Sprintf("The role %s may not do this; it takes %s.", role, strings.Join(names, " or ")))
+	return fiber.NewError(fiber.StatusForbidden, fmt.Sprintf("The role %s may not do this; allowed: %s.", role, strings.Join(names, " or ")))
 }
 
-// act authenticates a user or the admin token, and passes the request as a request of the account
-// name, the value of X-Account. text is the text of the token; "" means that the request has a
-// session.
+// act authenticates a user or the admin token, and calls the next handlers on behalf of the account
+// that name, the value of X-Account, refers to. text is the text of the token; "" means that the
+// request has a session.
 func (a *Auth) act(c *fiber.Ctx, text, name string) error {
 	o := a.operationOf(c)
 	access := o.access()
@@ -140,12 +140,12 @@ func (a *Auth) act(c *fiber.Ctx, text, name string) error {
 	case err != nil && relay.KindOf(err) != relay.KindNotFound:
 		return err
 	case principal.Role == user.Account && (err != nil || acct != principal.Account):
-		return fiber.NewError(fiber.StatusForbidden, "The role account may act as its own account only.")
+		return fiber.NewError(fiber.StatusForbidden, "A user with the role account may act only as its own account.")
 	case err != nil:
 		return fiber.NewError(fiber.StatusForbidden, fmt.Sprintf("%s names an unknown account: %q.", HeaderAccount, name))
 	}
-	c.Locals(operatorKey{}, principal)
-	c.Locals(principalKey{}, account.Token{Account: acct, Scopes: account.DefaultScopes()})
+	c.Locals(principalKey{}, principal)
+	c.Locals(tokenKey{}, account.Token{Account: acct, Scopes: account.DefaultScopes()})
 	if state := stateOf(c); state != nil {
 		state.account = acct
 	}
@@ -155,8 +155,8 @@ func (a *Auth) act(c *fiber.Ctx, text, name string) error {
 	return a.Record(c, audit.Entry{Actor: principal.Name, Role: string(principal.Role), Operation: o.ID, Account: acct, Target: RouteTarget(c, o.Path)})
 }
 
-// accountNamed returns the id of the account with a name, or with an id if name has digits only. It
-// returns a NotFound error if the account does not exist.
+// accountNamed returns the id of the account that name refers to: an id if name consists of digits,
+// otherwise a name. It returns a NotFound error if the account does not exist.
 func (a *Auth) accountNamed(ctx context.Context, name string) (relay.AccountID, error) {
 	if id, err := strconv.ParseUint(name, 10, 63); err == nil {
 		found, err := a.Accounts.Account(ctx, relay.AccountID(id)) //nolint:gosec // 63 bits

@@ -96,15 +96,15 @@ func guard(o Options) fiber.Handler {
 			id = o.nextID()
 		}
 		c.Set(fiber.HeaderXRequestID, id)
-		began := time.Now()
-		state := &requestState{limits: o.Limits, began: began, proxies: o.TrustedProxies, kind: Webhooks, timeout: Webhooks.deadline()}
-		state.ctx = newRequestContext(id, o.span(c, began), state.timeout) // authentication sets the deadline of its kind
+		startedAt := time.Now()
+		state := &requestState{limits: o.Limits, startedAt: startedAt, proxies: o.TrustedProxies, kind: Webhooks, timeout: Webhooks.deadline()}
+		state.ctx = newRequestContext(id, o.beginSpan(c, startedAt), state.timeout) // authentication sets the deadline of its kind
 		c.Locals(stateKey{}, state)
 		c.SetUserContext(state.ctx)
 		defer func() {
 			if p := recover(); p != nil {
 				o.Logger.ErrorContext(c.UserContext(), "request panicked", "panic", p, "path", c.Route().Path, "stack", string(debug.Stack()))
-				err = internal(c)
+				err = answerInternalError(c)
 			}
 			state.method, state.route = "other", c.Route().Path // the method is a label of metrics, whose values must not come from clients
 			if i := slices.Index(fiber.DefaultMethods, c.Method()); i >= 0 {
@@ -123,16 +123,16 @@ func guard(o Options) fiber.Handler {
 	}
 }
 
-// finish sets the default headers of an answer and prepares the connection for the next request.
-// The library would parse the unread part of a body as the next request, so finish discards the
-// part if it has arrived, and otherwise closes the connection.
+// finish returns a handler that sets the default headers of an answer and prepares the connection
+// for the next request. The library would parse the unread part of a body as the next request, so
+// finish discards the part if it has arrived, and otherwise closes the connection.
 func (o Options) finish(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(c *fasthttp.RequestCtx) {
 		o.setDefaults(&c.Response.Header)
 		size := c.Request.Header.ContentLength() // negative for a chunked body, or none
 		link, _ := c.Conn().(*conn)
 		if link != nil {
-			link.resume()
+			link.endWaiting()
 		}
 		handler(c)
 		if c.Request.IsBodyStream() && size != 0 && !(link != nil && size > 0 && link.arrived() && discard(c)) {
@@ -142,8 +142,8 @@ func (o Options) finish(handler fasthttp.RequestHandler) fasthttp.RequestHandler
 			if link.listener.draining.Load() {
 				c.SetConnectionClose()
 			}
-			link.served++
-			link.wait()
+			link.servedCount++
+			link.beginWaiting()
 		}
 	}
 }
@@ -166,7 +166,7 @@ func closeAfterReply(c *fasthttp.RequestCtx) {
 	}
 }
 
-// discard reads a body to its end.
+// discard reads the rest of a body and reports whether it was read to its end.
 func discard(c *fasthttp.RequestCtx) bool {
 	_, err := io.Copy(io.Discard, c.Request.BodyStream())
 	return err == nil
@@ -182,7 +182,7 @@ func errorHandler(log *slog.Logger) fiber.ErrorHandler {
 			return Unavailable(c)
 		}
 		log.ErrorContext(c.UserContext(), "request failed", "path", c.Route().Path, "error", err)
-		return internal(c)
+		return answerInternalError(c)
 	}
 }
 
@@ -191,8 +191,8 @@ func isContextError(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// internal answers 500 with the request id, which is also in the log.
-func internal(c *fiber.Ctx) error {
+// answerInternalError answers 500 with the request id, which is also in the log.
+func answerInternalError(c *fiber.Ctx) error {
 	id := RequestID(c.UserContext())
 	return Message(c, fiber.StatusInternalServerError, "Internal error. Request "+id+".")
 }
@@ -204,14 +204,14 @@ func Message(c *fiber.Ctx, status int, message string) error {
 
 // Retry-After in seconds and the message of answers with status 503.
 const (
-	retryAfter  = "5"
-	unavailable = "Service temporarily unavailable. Please try again later."
+	retryAfter         = "5"
+	unavailableMessage = "Service temporarily unavailable. Please try again later."
 )
 
 // Unavailable answers 503 with Retry-After. The request may have taken effect.
 func Unavailable(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderRetryAfter, retryAfter)
-	return Message(c, fiber.StatusServiceUnavailable, unavailable)
+	return Message(c, fiber.StatusServiceUnavailable, unavailableMessage)
 }
 
 // NotAccepted answers a post that the journal refused, and logs the error with the message. It

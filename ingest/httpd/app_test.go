@@ -344,8 +344,8 @@ func TestTheOffsetOfABareLFDoesNotDependOnPieces(t *testing.T) {
 			if got != want {
 				t.Errorf("%q in pieces of %d: offset = %d, want %d", text, size, got, want)
 			}
-			if want < 0 && f.complete != 1 {
-				t.Errorf("%q in pieces of %d: complete requests = %d, want 1", text, size, f.complete)
+			if want < 0 && f.completeCount != 1 {
+				t.Errorf("%q in pieces of %d: complete requests = %d, want 1", text, size, f.completeCount)
 			}
 		}
 	}

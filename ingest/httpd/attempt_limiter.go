@@ -18,19 +18,19 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// The limits of wrong credentials: a burst of attempts, and then one attempt per guessEvery. After
-// the limit of an account is reached, each site has a small limit for the account. IPv6 addresses
-// are limited by their /64 network. A site is an IPv4 address or a /48 network, which providers
-// usually assign to a customer.
+// The limits of wrong credentials: a burst of attempts, and then one attempt per guessInterval.
+// After the limit of an account is reached, each site has a small limit for the account. IPv6
+// addresses are limited by their /64 network. A site is an IPv4 address or a /48 network, which
+// providers usually assign to a customer.
 const (
-	guessesOfAddress = 60
-	guessesOfSite    = 240
-	guessesOfAccount = 60
-	guessesPerPair   = 3 // for a site and an account
-	guessEvery       = 6 * time.Second
-	// rightFor is the time for which a right credential is exempt from the limits at its
+	guessesPerAddress = 60
+	guessesPerSite    = 240
+	guessesPerAccount = 60
+	guessesPerPair    = 3 // for a site and an account
+	guessInterval     = 6 * time.Second
+	// exemptionTime is the time for which a right credential is exempt from the limits at its
 	// address.
-	rightFor = 24 * time.Hour
+	exemptionTime = 24 * time.Hour
 	// maxGuessKeys is the number of entries at which AttemptLimiter clears one of its two maps.
 	maxGuessKeys = 100_000
 )
@@ -72,8 +72,8 @@ type limitKey struct {
 // concurrent use.
 //
 // Attempts of other clients do not lock out a right credential. The limits do not apply to a
-// credential that was right at the same address within rightFor, and an account under attack can
-// be used from other sites. A repeated wrong credential counts once for its address, so that a
+// credential that was right at the same address within exemptionTime, and an account under attack
+// can be used from other sites. A repeated wrong credential counts once for its address, so that a
 // sender with a wrong token does not lock out other senders at the same address.
 type AttemptLimiter struct {
 	Logger *slog.Logger // nil means slog.Default; must be set before use
@@ -114,7 +114,7 @@ func (l *AttemptLimiter) CheckInventory() error {
 		return nil
 	}
 	l.wasPending.Store(true)
-	return relay.Errorf(relay.KindUnavailable, "the inventory is not applied yet")
+	return relay.Errorf(relay.KindUnavailable, "the inventory has not been applied yet")
 }
 
 // Wait returns the time after which the credential of an attempt may be checked; 0 means now.
@@ -126,13 +126,13 @@ func (l *AttemptLimiter) Wait(a Attempt) time.Duration {
 		l.wasPending.Store(false)
 		clear(l.fullAt)
 	}
-	if t, ok := l.rightAt[a.byCredential()]; ok && now.Sub(t) < rightFor {
+	if t, ok := l.rightAt[a.credentialKey()]; ok && now.Sub(t) < exemptionTime {
 		return 0
 	}
-	wait := max(l.waitFor(a.byAddress(), guessesOfAddress, now), l.waitFor(a.byCredential(), guessesOfAddress, now))
-	wait = max(wait, l.waitFor(a.bySite(), guessesOfSite, now))
-	if a.Account != "" && l.waitFor(a.byAccount(), guessesOfAccount, now) > 0 {
-		wait = max(wait, l.waitFor(a.bySiteAndAccount(), guessesPerPair, now))
+	wait := max(l.waitFor(a.addressKey(), guessesPerAddress, now), l.waitFor(a.credentialKey(), guessesPerAddress, now))
+	wait = max(wait, l.waitFor(a.siteKey(), guessesPerSite, now))
+	if a.Account != "" && l.waitFor(a.accountKey(), guessesPerAccount, now) > 0 {
+		wait = max(wait, l.waitFor(a.siteAccountKey(), guessesPerPair, now))
 	}
 	if wait > 0 {
 		l.refused[a.Surface]++
@@ -145,13 +145,13 @@ func (l *AttemptLimiter) RecordSuccess(a Attempt) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now.Sub(l.rightAt[a.byCredential()]) < time.Hour {
+	if now.Sub(l.rightAt[a.credentialKey()]) < time.Hour {
 		return
 	}
 	if len(l.rightAt) >= maxGuessKeys {
 		clear(l.rightAt)
 	}
-	l.rightAt[a.byCredential()] = now
+	l.rightAt[a.credentialKey()] = now
 }
 
 // RecordFailure counts and logs an attempt with a wrong credential.
@@ -169,26 +169,26 @@ func (l *AttemptLimiter) count(a Attempt) (limited bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wrongCounts[a.Surface]++
-	delete(l.rightAt, a.byCredential())
-	repeated := l.fullAt[a.byCredential()].After(now)
-	l.spend(a.byCredential(), guessesOfAddress, now)
+	delete(l.rightAt, a.credentialKey())
+	repeated := l.fullAt[a.credentialKey()].After(now)
+	l.spend(a.credentialKey(), guessesPerAddress, now)
 	if repeated {
 		return false
 	}
-	limited = l.spend(a.byAddress(), guessesOfAddress, now)
-	limited = l.spend(a.bySite(), guessesOfSite, now) || limited
+	limited = l.spend(a.addressKey(), guessesPerAddress, now)
+	limited = l.spend(a.siteKey(), guessesPerSite, now) || limited
 	if a.Account != "" {
-		l.spend(a.bySiteAndAccount(), guessesPerPair, now)
-		limited = l.spend(a.byAccount(), guessesOfAccount, now) || limited
+		l.spend(a.siteAccountKey(), guessesPerPair, now)
+		limited = l.spend(a.accountKey(), guessesPerAccount, now) || limited
 	}
 	return limited
 }
 
-func (a Attempt) byCredential() limitKey { return limitKey{Address: a.Address, Sum: a.Sum} }
-func (a Attempt) byAddress() limitKey    { return limitKey{Address: a.Address} }
-func (a Attempt) byAccount() limitKey    { return limitKey{Account: a.Account} }
-func (a Attempt) bySite() limitKey       { return limitKey{Address: a.site(), Site: true} }
-func (a Attempt) bySiteAndAccount() limitKey {
+func (a Attempt) credentialKey() limitKey { return limitKey{Address: a.Address, Sum: a.Sum} }
+func (a Attempt) addressKey() limitKey    { return limitKey{Address: a.Address} }
+func (a Attempt) accountKey() limitKey    { return limitKey{Account: a.Account} }
+func (a Attempt) siteKey() limitKey       { return limitKey{Address: a.site(), Site: true} }
+func (a Attempt) siteAccountKey() limitKey {
 	return limitKey{Address: a.site(), Site: true, Account: a.Account}
 }
 
@@ -206,7 +206,7 @@ func (l *AttemptLimiter) waitFor(k limitKey, limit int, now time.Time) time.Dura
 	if !fullAt.After(now) {
 		return 0
 	}
-	return max(0, fullAt.Sub(now)-time.Duration(limit-1)*guessEvery)
+	return max(0, fullAt.Sub(now)-time.Duration(limit-1)*guessInterval)
 }
 
 // spend counts an attempt with a key and reports whether the attempt reached the limit.
@@ -226,7 +226,7 @@ func (l *AttemptLimiter) spend(k limitKey, limit int, now time.Time) (exhausted 
 		fullAt = now
 	}
 	wait := l.waitFor(k, limit, now)
-	l.fullAt[k] = fullAt.Add(guessEvery)
+	l.fullAt[k] = fullAt.Add(guessInterval)
 	return wait == 0 && l.waitFor(k, limit, now) > 0
 }
 

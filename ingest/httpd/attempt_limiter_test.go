@@ -52,8 +52,8 @@ func (g *guesser) guess(addr, account string, limit int) (n int) {
 func TestGuessesAreLimitedByAddress(t *testing.T) {
 	g := newGuesser()
 	g.RecordSuccess(newAttempt("192.0.2.1", "", "right"))
-	if n := g.guess("192.0.2.1", "", 1000); n != guessesOfAddress {
-		t.Errorf("guesses = %d, want %d", n, guessesOfAddress)
+	if n := g.guess("192.0.2.1", "", 1000); n != guessesPerAddress {
+		t.Errorf("guesses = %d, want %d", n, guessesPerAddress)
 	}
 	if strings.Count(g.log.String(), `msg="too many wrong credentials, further ones are refused" request_id="" address=192.0.2.1`) != 1 {
 		t.Errorf("log = %s, want one line about too many wrong credentials", &g.log)
@@ -63,7 +63,7 @@ func TestGuessesAreLimitedByAddress(t *testing.T) {
 		a    Attempt
 		want time.Duration
 	}{
-		{"another guess", newAttempt("192.0.2.1", "", "x"), guessEvery},
+		{"another guess", newAttempt("192.0.2.1", "", "x"), guessInterval},
 		{"a credential that was right at the address", newAttempt("192.0.2.1", "", "right"), 0},
 		{"another address", newAttempt("192.0.2.2", "", "x"), 0},
 	} {
@@ -71,21 +71,21 @@ func TestGuessesAreLimitedByAddress(t *testing.T) {
 			t.Errorf("%s: wait = %s, want %s", tc.name, got, tc.want)
 		}
 	}
-	g.now = g.now.Add(guessEvery)
+	g.now = g.now.Add(guessInterval)
 	if n := g.guess("192.0.2.1", "", 10); n != 1 {
-		t.Errorf("guesses after %s = %d, want 1", guessEvery, n)
+		t.Errorf("guesses after %s = %d, want 1", guessInterval, n)
 	}
 	g.now = g.now.Add(time.Hour)
-	if n := g.guess("192.0.2.1", "", 1000); n != guessesOfAddress {
-		t.Errorf("guesses after an hour = %d, want %d", n, guessesOfAddress)
+	if n := g.guess("192.0.2.1", "", 1000); n != guessesPerAddress {
+		t.Errorf("guesses after an hour = %d, want %d", n, guessesPerAddress)
 	}
 	wrong, refused := g.Counts()
-	relaytest.Equal(t, "the number of wrong credentials", wrong[""], 2*guessesOfAddress+1)
+	relaytest.Equal(t, "the number of wrong credentials", wrong[""], 2*guessesPerAddress+1)
 	relaytest.Equal(t, "the number of refused requests", refused[""], 4)
-	g.now = g.now.Add(rightFor)
+	g.now = g.now.Add(exemptionTime)
 	g.guess("192.0.2.1", "", 1000)
 	if g.Wait(newAttempt("192.0.2.1", "", "right")) == 0 {
-		t.Error("a right credential is exempt after rightFor")
+		t.Error("a right credential is exempt after 24 hours")
 	}
 }
 
@@ -96,7 +96,7 @@ func TestGuessesAreLimitedByAccount(t *testing.T) {
 	for i := range 150 {
 		total += g.guess(fmt.Sprintf("198.51.100.%d", i), "acme", 10)
 	}
-	if want := guessesOfAccount + (150-guessesOfAccount/10)*guessesPerPair; total != want {
+	if want := guessesPerAccount + (150-guessesPerAccount/10)*guessesPerPair; total != want {
 		t.Errorf("guesses from 150 addresses = %d, want %d", total, want)
 	}
 	for _, client := range []struct{ address, account, password string }{
@@ -116,7 +116,7 @@ func TestGuessesAreLimitedBySite(t *testing.T) {
 	for i := range 100 {
 		total += g.guess(fmt.Sprintf("2001:db8:1:%x::", i), "", 10)
 	}
-	relaytest.Equal(t, "the guesses from a /48 network", total, guessesOfSite)
+	relaytest.Equal(t, "the guesses from a /48 network", total, guessesPerSite)
 	for _, tc := range []struct {
 		name, address, credential string
 		limited                   bool
@@ -136,7 +136,7 @@ func TestGuessesOfAnAccountAreLimitedBySite(t *testing.T) {
 	for i := range 100 {
 		total += g.guess(fmt.Sprintf("2001:db8:1:%x::", i), "acme", 1)
 	}
-	relaytest.Equal(t, "the guesses of an account from a /48 network", total, guessesOfAccount)
+	relaytest.Equal(t, "the guesses of an account from a /48 network", total, guessesPerAccount)
 }
 
 // A sender with a wrong token repeats it. Only the first request counts for the address.
@@ -147,8 +147,8 @@ func TestARepeatedWrongCredentialCountsOnce(t *testing.T) {
 	for ; g.Wait(wrong) == 0; n++ {
 		g.RecordFailure(wrong)
 	}
-	if n != guessesOfAddress {
-		t.Errorf("attempts with a wrong credential = %d, want %d", n, guessesOfAddress)
+	if n != guessesPerAddress {
+		t.Errorf("attempts with a wrong credential = %d, want %d", n, guessesPerAddress)
 	}
 	if g.Wait(newAttempt("192.0.2.1", "", "new")) > 0 {
 		t.Error("another credential at the address must wait")
@@ -176,7 +176,7 @@ func TestTooManyAttemptsAreAnsweredWith429(t *testing.T) {
 	if got := try("/hook", "X-Auth-Token", "hook"); got != "200 7" {
 		t.Fatalf("answer = %s, want 200 7", got)
 	}
-	for i := range guessesOfAddress {
+	for i := range guessesPerAddress {
 		if got := try("/hook", "X-Auth-Token", fmt.Sprint("wrong", i)); got[:3] != "401" {
 			t.Fatalf("answer to guess %d = %s, want 401", i, got)
 		}
@@ -198,7 +198,7 @@ func TestTooManyAttemptsAreAnsweredWith429(t *testing.T) {
 	if header.Get("Retry-After") != "6" {
 		t.Errorf("Retry-After = %q, want 6", header.Get("Retry-After"))
 	}
-	g.advance(guessEvery)
+	g.advance(guessInterval)
 	if got := try("/iot", "Authorization", "iot"); got != "200 8" {
 		t.Errorf("answer after the wait = %s, want 200 8", got)
 	}

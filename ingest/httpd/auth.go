@@ -75,7 +75,8 @@ func NewAuth(d AuthDeps) *Auth {
 	return a
 }
 
-// AttemptLimiter returns the limiter of wrong credentials, for surfaces with their own authentication.
+// AttemptLimiter returns the limiter of wrong credentials, for surfaces with their own
+// authentication.
 func (a *Auth) AttemptLimiter() *AttemptLimiter { return a.limiter }
 
 // Changed removes changed and revoked tokens from the cache. stored lists the tokens of the store
@@ -123,7 +124,7 @@ type Style struct {
 	Unauthenticated, Forbidden fiber.Handler
 }
 
-type principalKey struct{}
+type tokenKey struct{}
 
 // Require returns a handler that passes requests with a token that has the scope. If the kind of
 // the style is API, the handler also passes requests of users and of the admin token that act as
@@ -137,7 +138,7 @@ func (a *Auth) Require(scope account.Scope, s Style) fiber.Handler {
 		if text == "" {
 			return s.Unauthenticated(c)
 		}
-		cred := byTokenText(text)
+		cred := tokenCredential(text)
 		attempt := attemptOf(c, "", cred.sum)
 		if wait := a.limiter.Wait(attempt); wait > 0 {
 			return tooMany(c, wait)
@@ -156,7 +157,7 @@ func (a *Auth) Require(scope account.Scope, s Style) fiber.Handler {
 	}
 }
 
-// recordAttempt counts an attempt as right if err is nil, and as wrong if its kind is NotFound.
+// recordAttempt counts an attempt as right if err is nil, and as wrong if err is a NotFound error.
 func (a *Auth) recordAttempt(attempt Attempt, err error) {
 	switch {
 	case err == nil:
@@ -166,8 +167,8 @@ func (a *Auth) recordAttempt(attempt Attempt, err error) {
 	}
 }
 
-// withPendingInventory returns the style. If pending, the result of AttemptLimiter.CheckInventory, is
-// not nil, the style answers wrong credentials with pending.
+// withPendingInventory returns the style. If pending, the result of AttemptLimiter.CheckInventory,
+// is not nil, the style answers wrong credentials with pending.
 func (s Style) withPendingInventory(pending error) Style {
 	if pending != nil {
 		s.Unauthenticated = func(*fiber.Ctx) error { return pending }
@@ -188,14 +189,14 @@ func admit(c *fiber.Ctx, scope account.Scope, s Style, token account.Token, err 
 	if err := Admit(c, s.Kind, token.Account); err != nil {
 		return err
 	}
-	c.Locals(principalKey{}, token)
+	c.Locals(tokenKey{}, token)
 	return c.Next()
 }
 
 type adminKey struct{}
 
 func authenticated(c *fiber.Ctx) bool {
-	return c.Locals(principalKey{}) != nil || c.Locals(adminKey{}) != nil
+	return c.Locals(tokenKey{}) != nil || c.Locals(adminKey{}) != nil
 }
 
 // AccountOf returns the account of an authenticated request.
@@ -203,7 +204,7 @@ func AccountOf(c *fiber.Ctx) relay.AccountID { return TokenOf(c).Account }
 
 // TokenOf returns the token of an authenticated request.
 func TokenOf(c *fiber.Ctx) account.Token {
-	t, _ := c.Locals(principalKey{}).(account.Token)
+	t, _ := c.Locals(tokenKey{}).(account.Token)
 	return t
 }
 
@@ -214,7 +215,7 @@ type credential struct {
 	source string
 }
 
-func byTokenText(text string) credential {
+func tokenCredential(text string) credential {
 	return credential{sum: sha256.Sum256([]byte(text)), text: text}
 }
 
@@ -274,7 +275,7 @@ func (a *Auth) cacheToken(cache *sync.Map, sum [sha256.Size]byte, cached *cached
 	}
 }
 
-// AdmitOperator counts a request as one of the admin API, for surfaces with their own
+// AdmitOperator counts a request as a request of the admin API, for surfaces with their own
 // authentication.
 func AdmitOperator(c *fiber.Ctx) {
 	if state := stateOf(c); state != nil {
@@ -285,7 +286,7 @@ func AdmitOperator(c *fiber.Ctx) {
 
 // IsAdmin reports whether a request has the admin token.
 func (a *Auth) IsAdmin(c *fiber.Ctx) bool {
-	isAdmin, _ := a.admin(c, Bearer(c))
+	isAdmin, _ := a.checkAdmin(c, Bearer(c))
 	return isAdmin
 }
 
@@ -294,9 +295,9 @@ func (a *Auth) isAdmin(sum [sha256.Size]byte) bool {
 	return a.AdminToken != "" && subtle.ConstantTimeCompare(sum[:], a.adminSum[:]) == 1
 }
 
-// admin reports whether text is the admin token. If too many credentials were wrong, admin does
-// not compare text and returns the time after which to try again.
-func (a *Auth) admin(c *fiber.Ctx, text string) (isAdmin bool, wait time.Duration) {
+// checkAdmin reports whether text is the admin token. If too many credentials were wrong,
+// checkAdmin does not compare text and returns the time after which to try again.
+func (a *Auth) checkAdmin(c *fiber.Ctx, text string) (isAdmin bool, wait time.Duration) {
 	if text == "" {
 		return false, 0
 	}
@@ -356,15 +357,15 @@ func AnyCredential(c *fiber.Ctx) string {
 }
 
 // WebhookStyle returns the style of the surfaces for webhooks, carriers and CDRs.
-func WebhookStyle() Style { return style(Webhooks, AnyCredential, "Forbidden.") }
+func WebhookStyle() Style { return newStyle(Webhooks, AnyCredential, "Forbidden.") }
 
 // APIStyle returns the style of the REST surfaces. credential returns the text of the token of a
 // request.
 func APIStyle(credential func(*fiber.Ctx) string) Style {
-	return style(API, credential, "This action is unauthorised.")
+	return newStyle(API, credential, "This action is unauthorised.")
 }
 
-func style(k Kind, credential func(*fiber.Ctx) string, forbidden string) Style {
+func newStyle(k Kind, credential func(*fiber.Ctx) string, forbidden string) Style {
 	refuse := func(status int, message string) fiber.Handler {
 		return func(c *fiber.Ctx) error { return Message(c, status, message) }
 	}

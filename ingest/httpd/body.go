@@ -24,8 +24,8 @@ var ErrBodyTooLarge = fiber.NewError(fiber.StatusRequestEntityTooLarge, "Request
 // Errors for bodies that do not arrive completely or are malformed.
 var (
 	errBodySlow = fiber.NewError(fiber.StatusRequestTimeout, "Request Timeout")
-	errBodyCut  = fiber.NewError(fiber.StatusBadRequest, "The body is not complete.")
-	errEncoding = fiber.NewError(fiber.StatusBadRequest, "The body is not what Content-Encoding says.")
+	errBodyCut  = fiber.NewError(fiber.StatusBadRequest, "The body is incomplete.")
+	errEncoding = fiber.NewError(fiber.StatusBadRequest, "The body does not match Content-Encoding.")
 )
 
 const (
@@ -55,11 +55,11 @@ type stateKey struct{}
 
 // requestState is the state that the server keeps for a request.
 type requestState struct {
-	limits  *Limits
-	began   time.Time
-	proxies []netip.Prefix // the trusted proxies
-	ctx     *requestContext
-	timeout time.Duration // the time limit of the request after its body has arrived
+	limits    *Limits
+	startedAt time.Time
+	proxies   []netip.Prefix // the trusted proxies
+	ctx       *requestContext
+	timeout   time.Duration // the time limit of the request after its body has arrived
 	// releaseExtra releases the slot of a search or an export; nil if the request has none.
 	releaseExtra func()
 	// streamed means that the answer is written after the handlers have returned.
@@ -120,7 +120,7 @@ func (r *requestState) reserve(c *fiber.Ctx, n int) error {
 	if !authenticated(c) {
 		if !r.limits.unauthenticated.reserve(n) {
 			r.limits.refusedUnauthenticated.Add(1)
-			return r.refuse(c, "unauthenticated", byBytes)
+			return r.refuse(c, "unauthenticated", reasonBytes)
 		}
 		r.unauthenticated += n
 		return nil
@@ -141,10 +141,10 @@ func (r *requestState) whileReceiving(c *fiber.Ctx, read func() ([]byte, error))
 	}
 	hadSlot := r.admitted
 	r.releaseSlot()
-	link.wait()
+	link.beginWaiting()
 	r.ctx.timer.Stop() // the body has its own time limit
 	b, err := read()
-	link.resume()
+	link.endWaiting()
 	r.ctx.extend(r.timeout)
 	if err == nil && hadSlot {
 		err = r.acquire(c)
@@ -206,7 +206,7 @@ func RawBody(c *fiber.Ctx, limit int) ([]byte, error) {
 		if ok && link.arrived() {
 			return fill(c, req.BodyStream(), size, limit)
 		}
-		return fill(c, &timedBody{c.Context().Conn(), req.BodyStream(), stateOf(c).began, 0}, size, limit)
+		return fill(c, &timedBody{c.Context().Conn(), req.BodyStream(), stateOf(c).startedAt, 0}, size, limit)
 	})
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return nil, errBodySlow
@@ -266,18 +266,18 @@ func fill(c *fiber.Ctx, r io.Reader, size, limit int) ([]byte, error) {
 
 // timedBody is a body that must arrive within its time limit.
 type timedBody struct {
-	conn  net.Conn
-	body  io.Reader
-	began time.Time
-	read  int // bytes received
+	conn      net.Conn
+	body      io.Reader
+	startedAt time.Time
+	received  int // bytes
 }
 
 func (t *timedBody) Read(b []byte) (int, error) {
-	due := t.began.Add(bodyGrace + time.Duration(t.read)*time.Second/bodyRate)
-	if err := t.conn.SetReadDeadline(due); err != nil {
+	deadline := t.startedAt.Add(bodyGrace + time.Duration(t.received)*time.Second/bodyRate)
+	if err := t.conn.SetReadDeadline(deadline); err != nil {
 		return 0, err
 	}
 	n, err := t.body.Read(b)
-	t.read += n
+	t.received += n
 	return n, err
 }

@@ -66,10 +66,10 @@ func TestBodyDecompressesUpToTheLimit(t *testing.T) {
 		{"deflate in the zlib format", "deflate", compress(t, full, zlibWriter), 200, "1000"},
 		{"deflate without the zlib format", "deflate", compress(t, full, flateWriter), 200, "1000"},
 		{"deflate, a byte above the limit", "deflate", compress(t, tooLong, zlibWriter), 413, "Request Entity Too Large"},
-		{"truncated gzip", "gzip", compress(t, full, gzipWriter)[:20], 400, "not what Content-Encoding says"},
-		{"invalid gzip", "gzip", "{}", 400, "not what Content-Encoding says"},
-		{"invalid deflate", "deflate", "\xff\xff", 400, "not what Content-Encoding says"},
-		{"an empty body as gzip", "gzip", "", 400, "not what Content-Encoding says"},
+		{"truncated gzip", "gzip", compress(t, full, gzipWriter)[:20], 400, "does not match Content-Encoding"},
+		{"invalid gzip", "gzip", "{}", 400, "does not match Content-Encoding"},
+		{"invalid deflate", "deflate", "\xff\xff", 400, "does not match Content-Encoding"},
+		{"an empty body as gzip", "gzip", "", 400, "does not match Content-Encoding"},
 		{"an unknown encoding", "br", "x", 415, "Content-Encoding br is not supported."},
 		{"two encodings", "gzip, gzip", "x", 415, "Content-Encoding gzip, gzip is not supported."},
 	}
@@ -224,14 +224,14 @@ func TestASlowBodyTimesOut(t *testing.T) {
 	if remaining := time.Until(conn.deadlines[len(conn.deadlines)-1]); remaining > bodyGrace+time.Second {
 		t.Errorf("time until the deadline = %s, want at most %s", remaining, bodyGrace+time.Second)
 	}
-	began := time.Now()
-	r := timedBody{conn: conn, body: strings.NewReader(strings.Repeat("x", 200_000)), began: began}
+	startedAt := time.Now()
+	r := timedBody{conn: conn, body: strings.NewReader(strings.Repeat("x", 200_000)), startedAt: startedAt}
 	for _, want := range []time.Duration{bodyGrace, bodyGrace + time.Second} {
 		if _, err := io.ReadFull(&r, make([]byte, bodyRate)); err != nil {
 			t.Fatal(err)
 		}
-		if got := conn.deadlines[len(conn.deadlines)-1].Sub(began); got != want {
-			t.Errorf("time limit after %d bytes = %s, want %s", r.read-bodyRate, got, want)
+		if got := conn.deadlines[len(conn.deadlines)-1].Sub(startedAt); got != want {
+			t.Errorf("time limit after %d bytes = %s, want %s", r.received-bodyRate, got, want)
 		}
 	}
 }

@@ -27,17 +27,17 @@ func ClientIP(c *fiber.Ctx) string { return clientIP(c).String() }
 func clientIP(c *fiber.Ctx) netip.Addr {
 	addr, _ := netip.AddrFromSlice(c.Context().RemoteIP())
 	addr = addr.Unmap()
-	if state := stateOf(c); state != nil && trusted(state.proxies, addr) {
-		return behindProxies(addr, state.proxies, c.Request().Header.PeekAll(fiber.HeaderXForwardedFor))
+	if state := stateOf(c); state != nil && isTrusted(state.proxies, addr) {
+		return clientBehindProxies(addr, state.proxies, c.Request().Header.PeekAll(fiber.HeaderXForwardedFor))
 	}
 	return addr
 }
 
-// behindProxies returns the client of a request from addr. It trusts the addresses in
+// clientBehindProxies returns the client of a request from addr. It trusts the addresses in
 // X-Forwarded-For that trusted proxies have added: from the end back to the first address that
 // does not belong to a trusted proxy.
-func behindProxies(addr netip.Addr, proxies []netip.Prefix, forwarded [][]byte) netip.Addr {
-	if !trusted(proxies, addr) {
+func clientBehindProxies(addr netip.Addr, proxies []netip.Prefix, forwarded [][]byte) netip.Addr {
+	if !isTrusted(proxies, addr) {
 		return addr
 	}
 	var hops []string
@@ -49,13 +49,13 @@ func behindProxies(addr netip.Addr, proxies []netip.Prefix, forwarded [][]byte) 
 		if err != nil {
 			break
 		}
-		if addr = hopAddr.Unmap().WithZone(""); !trusted(proxies, addr) {
+		if addr = hopAddr.Unmap().WithZone(""); !isTrusted(proxies, addr) {
 			break
 		}
 	}
 	return addr
 }
 
-func trusted(proxies []netip.Prefix, addr netip.Addr) bool {
+func isTrusted(proxies []netip.Prefix, addr netip.Addr) bool {
 	return slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }

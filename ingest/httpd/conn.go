@@ -33,19 +33,19 @@ var errFraming = errors.New("httpd: invalid framing of a chunked body")
 // for its client.
 type Listener struct {
 	net.Listener
-	secure *tls.Config // nil without TLS
-	limits *Limits
+	tlsConfig *tls.Config // nil without TLS
+	limits    *Limits
 	// draining means that every response closes its connection.
 	draining atomic.Bool
 
-	mu   sync.Mutex
-	open map[*conn]struct{}
-	idle map[*conn]struct{} // the connections that have not sent a byte
+	mu        sync.Mutex
+	openConns map[*conn]struct{}
+	idleConns map[*conn]struct{} // the connections that have not sent a byte
 }
 
-// Listen returns a Listener over a TCP listener, without TLS if secure is nil.
-func Listen(l net.Listener, secure *tls.Config, limits *Limits) *Listener {
-	return &Listener{Listener: l, secure: secure, limits: limits, open: make(map[*conn]struct{}), idle: make(map[*conn]struct{})}
+// Listen returns a Listener over a TCP listener, without TLS if tlsConfig is nil.
+func Listen(l net.Listener, tlsConfig *tls.Config, limits *Limits) *Listener {
+	return &Listener{Listener: l, tlsConfig: tlsConfig, limits: limits, openConns: make(map[*conn]struct{}), idleConns: make(map[*conn]struct{})}
 }
 
 // Accept waits for a connection. It does not wait for a TLS handshake.
@@ -59,7 +59,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 			return c, nil
 		}
 		l.limits.unserved.Add(1)
-		l.limits.log("connections", byFull, 0)
+		l.limits.log("connections", reasonFull, 0)
 		_ = raw.Close()
 	}
 }
@@ -67,28 +67,28 @@ func (l *Listener) Accept() (net.Conn, error) {
 // register adds a connection. It returns nil at the limit if no connection waits for its client.
 func (l *Listener) register(raw net.Conn) *conn {
 	c := &conn{Conn: raw, raw: raw, listener: l}
-	if l.secure != nil {
-		c.Conn = tls.Server(raw, l.secure)
+	if l.tlsConfig != nil {
+		c.Conn = tls.Server(raw, l.tlsConfig)
 	}
-	c.wait()
+	c.beginWaiting()
 
 	l.mu.Lock()
 	var oldest *conn
-	if len(l.open) >= l.limits.connections {
+	if len(l.openConns) >= l.limits.connections {
 		if oldest = l.longestWaiting(); oldest == nil {
 			l.mu.Unlock()
 			return nil
 		}
-		delete(l.open, oldest)
-		delete(l.idle, oldest)
+		delete(l.openConns, oldest)
+		delete(l.idleConns, oldest)
 	}
-	l.open[c], l.idle[c] = struct{}{}, struct{}{}
+	l.openConns[c], l.idleConns[c] = struct{}{}, struct{}{}
 	l.mu.Unlock()
 
 	if oldest != nil {
 		_ = oldest.raw.Close()
 		l.limits.evicted.Add(1)
-		l.limits.log("connections", byEviction, 0)
+		l.limits.log("connections", reasonEvicted, 0)
 	}
 	return c
 }
@@ -102,8 +102,8 @@ func (l *Listener) longestWaiting() *conn {
 	var oldest *conn
 	var oldestSince int64
 	sampled := 0
-	for c := range l.open {
-		since := c.since.Load()
+	for c := range l.openConns {
+		since := c.waitingSince.Load()
 		if since == 0 {
 			continue
 		}
@@ -120,8 +120,8 @@ func (l *Listener) longestWaiting() *conn {
 // CloseIdle closes the connections that have not sent a byte.
 func (l *Listener) CloseIdle() {
 	l.mu.Lock()
-	idle := slices.Collect(maps.Keys(l.idle))
-	clear(l.idle)
+	idle := slices.Collect(maps.Keys(l.idleConns))
+	clear(l.idleConns)
 	l.mu.Unlock()
 	for _, c := range idle {
 		_ = c.raw.Close()
@@ -136,12 +136,12 @@ func (l *Listener) Drain(ctx context.Context) {
 	_ = l.Close()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	open := func() int {
+	countOpen := func() int {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return len(l.open)
+		return len(l.openConns)
 	}
-	for open() > 0 {
+	for countOpen() > 0 {
 		select {
 		case <-ctx.Done():
 			return
@@ -162,14 +162,14 @@ func (l *Listener) Close() error {
 func (l *Listener) setActive(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.idle, c)
+	delete(l.idleConns, c)
 }
 
 func (l *Listener) forget(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.idle, c)
-	delete(l.open, c)
+	delete(l.idleConns, c)
+	delete(l.openConns, c)
 }
 
 // conn is a connection to a client. The server library reads it in one goroutine.
@@ -178,12 +178,12 @@ type conn struct {
 	raw      net.Conn // the TCP connection
 	listener *Listener
 	active   atomic.Bool
-	// since is the time at which the connection began to wait for its client, in Unix ns; 0 if
+	// waitingSince is the time at which the connection began to wait for its client, in Unix ns; 0 if
 	// it does not wait.
-	since   atomic.Int64
-	framing framing
-	bareLF  bool // a line of a head ended without a CR
-	served  int  // the number of answered requests
+	waitingSince atomic.Int64
+	framing      framing
+	bareLF       bool // a line of a head ended without a CR
+	servedCount  int  // the number of answered requests
 	// unread means that a body was not read completely, so that Close must let the client
 	// read the response first.
 	unread atomic.Bool
@@ -213,13 +213,13 @@ func (c *conn) Read(b []byte) (int, error) {
 }
 
 // arrived reports whether the current request has arrived completely.
-func (c *conn) arrived() bool { return c.framing.complete > c.served }
+func (c *conn) arrived() bool { return c.framing.completeCount > c.servedCount }
 
-// wait records that the connection waits for its client.
-func (c *conn) wait() { c.since.Store(time.Now().UnixNano()) }
+// beginWaiting records that the connection waits for its client.
+func (c *conn) beginWaiting() { c.waitingSince.Store(time.Now().UnixNano()) }
 
-// resume records that the connection no longer waits for its client.
-func (c *conn) resume() { c.since.Store(0) }
+// endWaiting records that the connection no longer waits for its client.
+func (c *conn) endWaiting() { c.waitingSince.Store(0) }
 
 const (
 	lingerTime = 2 * time.Second
@@ -231,7 +231,7 @@ const (
 // lingerTime first. During that time the connection counts as waiting for its client.
 func (c *conn) Close() error {
 	defer c.listener.forget(c)
-	c.wait()
+	c.beginWaiting()
 	if writer, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.unread.Load() {
 		if writer.CloseWrite() == nil && c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
 			_, _ = io.Copy(io.Discard, io.LimitReader(c.Conn, maxLinger))

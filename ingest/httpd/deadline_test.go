@@ -121,7 +121,7 @@ func TestASearchKeepsItsSlotUntilItsAnswerIsWritten(t *testing.T) {
 	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(body), "Too many searches") {
 		t.Errorf("answer to a search above the account's share = %d %s, want 503 with Retry-After", resp.StatusCode, body)
 	}
-	relaytest.Equal(t, "the number of refused searches", limits.Stats().Refused[[2]string{"searches", string(byShare)}], 1)
+	relaytest.Equal(t, "the number of refused searches", limits.Stats().Refused[[2]string{"searches", string(reasonAccount)}], 1)
 	close(end)
 	r := bufio.NewReader(conn)
 	answer := relaytest.Must(http.ReadResponse(r, nil))(t)

@@ -30,13 +30,13 @@ const (
 // 7.1). It is stricter than the server library, which accepts lines without a CR, spaces after a
 // chunk size, and a chunked body without the lines after its last chunk size.
 type framing struct {
-	part     part
-	line     []byte // the received part of an incomplete line
-	begun    bool   // the request line has arrived; earlier empty lines do not end the head
-	length   int    // Content-Length
-	chunked  bool
-	missing  int // the number of bytes of the body or chunk that have not arrived
-	complete int // the number of requests that have arrived completely
+	part           part
+	line           []byte // the received part of an incomplete line
+	hasRequestLine bool   // false while only empty lines have arrived, which do not end the head
+	contentLength  int
+	chunked        bool
+	missingBytes   int // bytes of the body or chunk that have not arrived
+	completeCount  int // the number of requests that have arrived completely
 }
 
 // follow processes the next bytes. It returns the offset of the first LF without a CR in a head,
@@ -47,10 +47,10 @@ func (f *framing) follow(b []byte) int {
 		case invalidFraming:
 			return -1
 		case inBody, inChunk:
-			n := min(f.missing, len(b)-i)
-			f.missing -= n
+			n := min(f.missingBytes, len(b)-i)
+			f.missingBytes -= n
 			i += n
-			if f.missing > 0 {
+			if f.missingBytes > 0 {
 				return -1
 			}
 			if f.part == inBody {
@@ -96,7 +96,7 @@ func (f *framing) processLine(line []byte) {
 		case n == 0:
 			f.part = inTrailer
 		default:
-			f.part, f.missing = inChunk, int(n)
+			f.part, f.missingBytes = inChunk, int(n)
 		}
 	case afterChunk:
 		f.part = inChunkSize
@@ -119,26 +119,26 @@ func (f *framing) processLine(line []byte) {
 func (f *framing) processHeadLine(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	switch {
-	case !f.begun:
-		f.begun = len(line) > 0
+	case !f.hasRequestLine:
+		f.hasRequestLine = len(line) > 0
 	case len(line) == 0 && f.chunked:
 		f.part = inChunkSize
-	case len(line) == 0 && f.length > 0:
-		f.part, f.missing = inBody, f.length
+	case len(line) == 0 && f.contentLength > 0:
+		f.part, f.missingBytes = inBody, f.contentLength
 	case len(line) == 0:
 		f.end()
 	case bytes.EqualFold(name, []byte(fiber.HeaderTransferEncoding)):
 		f.chunked = true
 	case bytes.EqualFold(name, []byte(fiber.HeaderContentLength)):
 		n, err := strconv.ParseUint(string(bytes.Trim(value, " \t")), 10, 31)
-		if f.length = int(n); err != nil {
+		if f.contentLength = int(n); err != nil {
 			f.part = invalidFraming
 		}
 	}
 }
 
 // end prepares for the next request after a complete one.
-func (f *framing) end() { *f = framing{line: f.line, complete: f.complete + 1} }
+func (f *framing) end() { *f = framing{line: f.line, completeCount: f.completeCount + 1} }
 
 // ambiguity returns the reason why parsers may read a request differently, or "". It examines the
 // head as it was sent, because the library joins folded lines, accepts lines without a CR, reads

@@ -20,7 +20,7 @@ func FuzzHead(f *testing.F) {
 		if got != want {
 			t.Errorf("offset in %q = %d in pieces of %d, want %d", text, got, step, want)
 		}
-		if want < 0 && (single.complete != pieces.complete || single.part != pieces.part || single.missing != pieces.missing) {
+		if want < 0 && (single.completeCount != pieces.completeCount || single.part != pieces.part || single.missingBytes != pieces.missingBytes) {
 			t.Errorf("state after %q = %+v in pieces of %d, want %+v", text, pieces, step, single)
 		}
 	})

@@ -87,14 +87,14 @@ type Limits struct {
 // NewLimits returns Limits with the options o.
 func NewLimits(o LimitOptions) *Limits {
 	share, wait := cmp.Or(o.AccountShare, 50), cmp.Or(o.Wait, 250*time.Millisecond)
-	bound := func(b RequestLimit, requests int, bytes int64) *slots {
+	slotsOf := func(b RequestLimit, requests int, bytes int64) *slots {
 		return newSlots(RequestLimit{cmp.Or(b.Requests, requests), cmp.Or(b.Bytes, bytes)}, share, wait)
 	}
 	l := &Limits{
 		unauthenticated: budget{limit: cmp.Or(o.Unauthenticated, 32<<20)}, connections: cmp.Or(o.Connections, 10_000), logger: o.Logger,
 	}
-	l.kinds[API] = bound(o.API, 256, 64<<20)
-	l.kinds[Webhooks] = bound(o.Webhooks, 512, 32<<20)
+	l.kinds[API] = slotsOf(o.API, 256, 64<<20)
+	l.kinds[Webhooks] = slotsOf(o.Webhooks, 512, 32<<20)
 	l.kinds[Operator] = newSlots(RequestLimit{Bytes: 64 << 20}, 100, wait)
 	l.kinds[Searches] = newSlots(RequestLimit{Requests: cmp.Or(o.Searches, defaultSearches)}, share, searchWait)
 	l.kinds[Exports] = newSlots(RequestLimit{Requests: maxExports}, share, searchWait)
@@ -103,7 +103,7 @@ func NewLimits(o LimitOptions) *Limits {
 
 // ErrOverloaded means that a request was refused because of a limit.
 var ErrOverloaded = errors.Join(
-	fiber.NewError(fiber.StatusServiceUnavailable, unavailable),
+	fiber.NewError(fiber.StatusServiceUnavailable, unavailableMessage),
 	relay.Errorf(relay.KindUnavailable, "too many requests at once"),
 )
 
@@ -215,14 +215,14 @@ type LimitStats struct {
 // Stats returns a snapshot of the limits.
 func (l *Limits) Stats() LimitStats {
 	stats := LimitStats{InFlight: make(map[string]int), Waiting: make(map[string]int), Bytes: make(map[string]int64), Refused: map[[2]string]uint64{
-		{"connections", string(byEviction)}: l.evicted.Load(), {"connections", string(byFull)}: l.unserved.Load(),
-		{"unauthenticated", string(byBytes)}: l.refusedUnauthenticated.Load(),
+		{"connections", string(reasonEvicted)}: l.evicted.Load(), {"connections", string(reasonFull)}: l.unserved.Load(),
+		{"unauthenticated", string(reasonBytes)}: l.refusedUnauthenticated.Load(),
 	}}
 	for k, s := range l.kinds {
 		s.mu.Lock()
-		name, reasons := Kind(k).String(), []reason{byBytes, byBytesOfShare}
+		name, reasons := Kind(k).String(), []reason{reasonBytes, reasonAccountBytes}
 		if Kind(k) != Operator {
-			reasons = append(reasons, byRequests, byShare)
+			reasons = append(reasons, reasonRequests, reasonAccount)
 			stats.InFlight[name], stats.Waiting[name] = s.used, s.waiting
 		}
 		stats.Bytes[name] = s.bytes

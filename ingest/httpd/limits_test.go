@@ -42,10 +42,10 @@ func TestSlotsAreBounded(t *testing.T) {
 	}{
 		{"the first request of an account", 1, ""},
 		{"the second request of an account", 1, ""},
-		{"a request above the share of the account", 1, byShare},
+		{"a request above the share of the account", 1, reasonAccount},
 		{"another account", 2, ""},
 		{"the second request of another account", 2, ""},
-		{"a third account without a free slot", 3, byRequests},
+		{"a third account without a free slot", 3, reasonRequests},
 	} {
 		if got := s.acquire(step.acct); got != step.want {
 			t.Errorf("%s: reason = %q, want %q", step.name, got, step.want)
@@ -73,9 +73,9 @@ func TestTheMemoryOfBodiesIsBounded(t *testing.T) {
 		want reason
 	}{
 		{"a body", 1, 60, ""},
-		{"a body above the share of the account", 1, 1, byBytesOfShare},
+		{"a body above the share of the account", 1, 1, reasonAccountBytes},
 		{"another account", 2, 40, ""},
-		{"a body above the limit", 2, 1, byBytes},
+		{"a body above the limit", 2, 1, reasonBytes},
 	} {
 		if got := s.reserve(step.acct, step.n); got != step.want {
 			t.Errorf("%s: reason = %q, want %q", step.name, got, step.want)
@@ -192,7 +192,7 @@ func newBusyOverTLS(t *testing.T, o LimitOptions, secure *tls.Config) *busy {
 func (b *busy) openCount() int {
 	b.listener.mu.Lock()
 	defer b.listener.mu.Unlock()
-	return len(b.listener.open)
+	return len(b.listener.openConns)
 }
 
 // releaseAll ends all requests.

@@ -27,12 +27,12 @@ type Principal struct {
 	Session *user.SignInResult
 }
 
-type operatorKey struct{}
+type principalKey struct{}
 
 // PrincipalOf returns the principal of a request that acts as an account, and the zero Principal
 // for a request with a token of the account.
 func PrincipalOf(c *fiber.Ctx) Principal {
-	p, _ := c.Locals(operatorKey{}).(Principal)
+	p, _ := c.Locals(principalKey{}).(Principal)
 	return p
 }
 
@@ -71,7 +71,7 @@ func (a *Auth) Principal(c *fiber.Ctx) (Principal, error) {
 
 // principal authenticates a request by text, which must be the admin token.
 func (a *Auth) principal(c *fiber.Ctx, text string) (Principal, error) {
-	isAdmin, wait := a.admin(c, text)
+	isAdmin, wait := a.checkAdmin(c, text)
 	switch {
 	case wait > 0:
 		return Principal{}, tooMany(c, wait)

@@ -30,7 +30,7 @@ type Signature struct {
 // with the token's secret. It refuses a wrong signature even if the request has the token's text.
 func (a *Auth) RequireSigned(scope account.Scope, s Style, sig Signature) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		cred, bySource := byTokenText(s.Credential(c)), false
+		cred, bySource := tokenCredential(s.Credential(c)), false
 		if cred.text == "" {
 			if cred.source = sig.Source(c); cred.source == "" {
 				return s.Unauthenticated(c)
@@ -48,7 +48,7 @@ func (a *Auth) RequireSigned(scope account.Scope, s Style, sig Signature) fiber.
 		token, err := a.token(c.UserContext(), cred)
 		if err == nil {
 			sigErr := sig.check(c, token, bySource)
-			if _, unread := errors.AsType[*fiber.Error](sigErr); unread || relay.KindOf(sigErr) == relay.KindUnavailable {
+			if _, isFiberErr := errors.AsType[*fiber.Error](sigErr); isFiberErr || relay.KindOf(sigErr) == relay.KindUnavailable {
 				return sigErr // the signed body did not arrive
 			}
 			if sigErr != nil {

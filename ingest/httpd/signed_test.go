@@ -110,7 +110,7 @@ func TestWrongCredentialsBeforeTheInventoryIsApplied(t *testing.T) {
 			t.Errorf("%s: status = %s, want %s", tc.name, got, tc.want)
 		}
 	}
-	for i := range guessesOfAddress {
+	for i := range guessesPerAddress {
 		status("/hook", "X-Auth-Token", fmt.Sprint("guess", i))
 	}
 	if got := status("/hook", "X-Auth-Token", "declared"); got != "429" {

@@ -41,15 +41,15 @@ type tenant struct {
 type reason string
 
 const (
-	byRequests     reason = "requests"      // every slot is taken
-	byShare        reason = "account"       // the account uses its share
-	byBytes        reason = "bytes"         // the bodies use their memory
-	byBytesOfShare reason = "account_bytes" // the bodies of the account use its share of the memory
-	byFull         reason = "full"          // every connection is in use
-	byEviction     reason = "evicted"       // the connection waited for its client longest
+	reasonRequests     reason = "requests"      // every slot is taken
+	reasonAccount      reason = "account"       // the account uses its share
+	reasonBytes        reason = "bytes"         // the bodies use their memory
+	reasonAccountBytes reason = "account_bytes" // the bodies of the account use its share of the memory
+	reasonFull         reason = "full"          // every connection is in use
+	reasonEvicted      reason = "evicted"       // the connection waited for its client longest
 )
 
-// newSlots returns slots with the limits b, of which an account may use percent.
+// newSlots returns slots with the limits b. An account may use the given percentage of each limit.
 func newSlots(b RequestLimit, percent int, wait time.Duration) *slots {
 	return &slots{
 		bound: b, wait: wait, accounts: make(map[relay.AccountID]*tenant), refused: make(map[reason]uint64),
@@ -62,7 +62,7 @@ func newSlots(b RequestLimit, percent int, wait time.Duration) *slots {
 func (s *slots) acquire(acct relay.AccountID) reason {
 	s.mu.Lock()
 	t := s.tenant(acct)
-	if s.free(t) {
+	if s.hasFree(t) {
 		s.used++
 		t.used++
 		s.mu.Unlock()
@@ -94,9 +94,9 @@ func (s *slots) leave(acct relay.AccountID, t *tenant, place *list.Element, gran
 		return ""
 	default:
 	}
-	cause := byRequests
+	cause := reasonRequests
 	if t.used >= s.share.Requests {
-		cause = byShare
+		cause = reasonAccount
 	}
 	s.stopWaiting(t, place)
 	s.forget(acct, t)
@@ -113,7 +113,7 @@ func (s *slots) release(acct relay.AccountID) {
 	t.used--
 	for turn := s.turns.Front(); turn != nil; turn = turn.Next() {
 		candidate, ok := turn.Value.(*tenant)
-		if !ok || !s.free(candidate) {
+		if !ok || !s.hasFree(candidate) {
 			continue
 		}
 		s.turns.MoveToBack(turn)
@@ -147,9 +147,9 @@ func (s *slots) reserve(acct relay.AccountID, n int64) reason {
 	var cause reason
 	switch {
 	case s.bytes+n > s.bound.Bytes:
-		cause = byBytes
+		cause = reasonBytes
 	case t.bytes+n > s.share.Bytes:
-		cause = byBytesOfShare
+		cause = reasonAccountBytes
 	default:
 		s.bytes += n
 		t.bytes += n
@@ -169,8 +169,8 @@ func (s *slots) unreserve(acct relay.AccountID, n int64) {
 	s.forget(acct, t)
 }
 
-// free reports whether a slot is free for an account.
-func (s *slots) free(t *tenant) bool {
+// hasFree reports whether a slot is free for an account.
+func (s *slots) hasFree(t *tenant) bool {
 	return s.used < s.bound.Requests && t.used < s.share.Requests
 }
 

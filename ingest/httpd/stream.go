@@ -62,24 +62,24 @@ func setStream(c *fiber.Ctx, body io.ReadCloser, size int, wait func()) {
 // stream is the body of an answer. It sets the write deadline of the connection for each piece.
 type stream struct {
 	io.ReadCloser
-	conn     net.Conn
-	deadline time.Time // zero for none
-	end      func()
-	closed   sync.Once
+	conn      net.Conn
+	deadline  time.Time // zero for none
+	end       func()
+	closeOnce sync.Once
 }
 
 // errSlow means that the client did not read the answer before the deadline of the request.
 var errSlow = errors.New("httpd: the answer was not read in time")
 
 func (s *stream) Read(b []byte) (int, error) {
-	due := time.Now().Add(chunkTimeout)
-	if !s.deadline.IsZero() && s.deadline.Before(due) {
-		due = s.deadline
+	deadline := time.Now().Add(chunkTimeout)
+	if !s.deadline.IsZero() && s.deadline.Before(deadline) {
+		deadline = s.deadline
 	}
-	if !due.After(time.Now()) {
+	if !deadline.After(time.Now()) {
 		return 0, errSlow
 	}
-	if err := s.conn.SetWriteDeadline(due); err != nil {
+	if err := s.conn.SetWriteDeadline(deadline); err != nil {
 		return 0, err
 	}
 	return s.ReadCloser.Read(b)
@@ -87,7 +87,7 @@ func (s *stream) Read(b []byte) (int, error) {
 
 // Close closes the body and ends the request.
 func (s *stream) Close() (err error) {
-	s.closed.Do(func() {
+	s.closeOnce.Do(func() {
 		err = s.ReadCloser.Close()
 		s.end()
 	})

@@ -100,17 +100,17 @@ func (i *Intake) dispatch(ctx context.Context, started chan<- *batch) error {
 		started <- newest // blocks while all workers are busy
 		newest.earlier = unfinished(open)
 		open = append(slices.Clip(newest.earlier), newest)
-		go i.work(ctx, newest, slices.Clone(records[:size]))
+		go i.processBatch(ctx, newest, slices.Clone(records[:size]))
 		records = records[size:]
 	}
 	return nil
 }
 
-// work processes a batch, and then releases its memory.
-func (i *Intake) work(ctx context.Context, b *batch, records []journal.Record) {
+// processBatch processes a batch, and then releases its memory.
+func (i *Intake) processBatch(ctx context.Context, b *batch, records []journal.Record) {
 	defer i.memory.Release(b.memory)
 	start := time.Now()
-	items, unsaved := i.items(ctx, records)
+	items, unsaved := i.decodeItems(ctx, records)
 	// deferLarge compares each entry with earlier entries, including those of earlier batches.
 	for _, e := range b.earlier {
 		relay.Wait(ctx, e.accountsAdded)
@@ -194,15 +194,15 @@ func (i *Intake) commit(started <-chan *batch, stop func()) error {
 	return failed
 }
 
-// items decodes records and quarantines those that cannot be decoded. It fails only
+// decodeItems decodes records and quarantines those that cannot be decoded. It fails only
 // if ctx is done.
-func (i *Intake) items(ctx context.Context, records []journal.Record) (items []Item, err error) {
+func (i *Intake) decodeItems(ctx context.Context, records []journal.Record) (items []Item, err error) {
 	items = make([]Item, 0, len(records))
 	previous := &Entry{}
 	for _, r := range records {
 		item, parseErr := i.itemAfter(r, previous)
 		if parseErr != nil {
-			err = errors.Join(err, i.complete(ctx, []Item{item}, []event.Status{quarantine(item, parseErr)}))
+			err = errors.Join(err, i.complete(ctx, []Item{item}, []event.Status{quarantinedStatus(item, parseErr)}))
 			continue
 		}
 		items = append(items, item)

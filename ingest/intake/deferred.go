@@ -23,7 +23,7 @@ func (i *Intake) processDeferred(ctx context.Context) {
 	backoff, lastAccount := minBackoff, noAccount
 	for ctx.Err() == nil {
 		deferred := i.deferred.Load()
-		turnAccount, err := i.deferredTurn(ctx, lastAccount)
+		turnAccount, err := i.processTurn(ctx, lastAccount)
 		if err != nil {
 			if ctx.Err() == nil {
 				i.recordOutage(err)
@@ -44,15 +44,15 @@ func (i *Intake) processDeferred(ctx context.Context) {
 	}
 }
 
-// deferredTurn processes deferred entries of accounts above lastAccount. It returns the last
+// processTurn processes deferred entries of accounts above lastAccount. It returns the last
 // account of the turn, or noAccount if there are no deferred entries of these accounts.
-func (i *Intake) deferredTurn(ctx context.Context, lastAccount relay.AccountID) (relay.AccountID, error) {
+func (i *Intake) processTurn(ctx context.Context, lastAccount relay.AccountID) (relay.AccountID, error) {
 	statuses, err := i.statuses.Deferred(ctx, i.kind, lastAccount, deferredBatch)
 	if err != nil || len(statuses) == 0 {
 		return noAccount, err
 	}
 	var items []Item
-	var ended []event.Status // entries that can no longer be processed
+	var unprocessable []event.Status // entries that can no longer be processed
 	sum, account := 0, lastAccount
 	for _, status := range statuses {
 		r, err := i.log.Read(status.Seq)
@@ -64,7 +64,7 @@ func (i *Intake) deferredTurn(ctx context.Context, lastAccount relay.AccountID) 
 		if errors.Is(err, journal.ErrNotFound) {
 			i.logger.Error("deferred event lost: record damaged or deleted", "event", status.ID)
 			status.State = event.Done
-			ended = append(ended, status)
+			unprocessable = append(unprocessable, status)
 			continue
 		}
 		if err != nil {
@@ -72,13 +72,13 @@ func (i *Intake) deferredTurn(ctx context.Context, lastAccount relay.AccountID) 
 		}
 		item, err := i.item(r)
 		if err != nil {
-			ended = append(ended, quarantine(item, err))
+			unprocessable = append(unprocessable, quarantinedStatus(item, err))
 			continue
 		}
 		item.ProcessNow = true
 		items = append(items, item)
 	}
-	if err := i.statuses.Set(ctx, i.kind, ended); err != nil {
+	if err := i.statuses.Set(ctx, i.kind, unprocessable); err != nil {
 		return noAccount, err
 	}
 	return account, i.reprocess(ctx, items)

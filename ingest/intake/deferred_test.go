@@ -96,7 +96,7 @@ func TestAccountsTakeTurnsWithDeferredEntries(t *testing.T) {
 	var turns []string
 	for lastAccount := noAccount; len(turns) < 5; {
 		earlier := len(r.p.order)
-		turnAccount, err := r.deferredTurn(t.Context(), lastAccount)
+		turnAccount, err := r.processTurn(t.Context(), lastAccount)
 		relaytest.NoError(t, err)
 		accounts := ""
 		for _, seq := range r.p.order[earlier:] {

@@ -71,7 +71,7 @@ func (i *Intake) Search(ctx context.Context, s Search, fn func(event.Event, *Ite
 }
 
 // countExamined counts a record and reports whether the search has reached a limit.
-func (s *Search) countExamined() (isOver bool) {
+func (s *Search) countExamined() (atLimit bool) {
 	s.examined++
 	return s.MaxExamined > 0 && s.examined >= s.MaxExamined || !s.Until.IsZero() && time.Now().After(s.Until)
 }
@@ -85,8 +85,8 @@ func (i *Intake) unreadStatuses(_ context.Context, _ event.Kind, start, end uint
 	return statuses, nil
 }
 
-// Event returns the event with an id and its item. The error is of relay.KindNotFound if
-// the id is not of this intake or the record is deleted.
+// Event returns the event with an id and its item. The error is of relay.KindNotFound if the id
+// does not belong to this intake or the record is deleted.
 func (i *Intake) Event(ctx context.Context, id string) (event.Event, Item, error) {
 	seq, ok := i.Sequence(id)
 	if !ok {
@@ -123,7 +123,7 @@ func (i *Intake) eventsByID(ctx context.Context, f event.Filter, limitSeq uint64
 		if err != nil {
 			return err
 		}
-		if _, goOn, err := i.visit(f, seq, statuses[seq], fn); err != nil || !goOn {
+		if _, proceed, err := i.visit(f, seq, statuses[seq], fn); err != nil || !proceed {
 			return err
 		}
 	}
@@ -132,7 +132,7 @@ func (i *Intake) eventsByID(ctx context.Context, f event.Filter, limitSeq uint64
 
 // visit calls fn with an event if the filter selects it and its record still
 // exists. It returns the record, and whether to continue.
-func (i *Intake) visit(f event.Filter, seq uint64, status event.Status, fn func(event.Event, *Item) bool) (r journal.Record, goOn bool, err error) {
+func (i *Intake) visit(f event.Filter, seq uint64, status event.Status, fn func(event.Event, *Item) bool) (r journal.Record, proceed bool, err error) {
 	r, err = i.log.Read(seq)
 	if errors.Is(err, journal.ErrNotFound) {
 		return r, true, nil
@@ -153,11 +153,11 @@ func (i *Intake) listByState(ctx context.Context, s Search, fn func(event.Event,
 		}
 		for _, status := range statuses {
 			s.Below = status.Seq
-			r, goOn, err := i.visit(s.Filter, status.Seq, status, fn)
+			r, proceed, err := i.visit(s.Filter, status.Seq, status, fn)
 			if err != nil {
 				return Reached{}, err
 			}
-			if !goOn || s.countExamined() {
+			if !proceed || s.countExamined() {
 				return Reached{status.Seq, r.Time}, nil
 			}
 		}
@@ -215,10 +215,10 @@ func (i *Intake) event(r journal.Record, status event.Status) (event.Event, Item
 	return e, item
 }
 
-// selects reports whether a filter selects an event. It sets the outcome of a selected event
-// without one to the description.
+// selects reports whether a filter selects an event. If a selected event has no outcome, selects
+// sets the outcome to the description.
 func (i *Intake) selects(f *event.Filter, e *event.Event, item *Item) bool {
-	if !matches(f, e, item) || f.Number != "" && !i.names(item, f.Number) || f.Match != nil && !f.Match(e.Account, i.subjects(*item)) {
+	if !matches(f, e, item) || f.Number != "" && !i.mentions(item, f.Number) || f.Match != nil && !f.Match(e.Account, i.subjects(*item)) {
 		return false
 	}
 	contains := f.Query == "" || item.contains(e, f.Query) ||
@@ -236,10 +236,10 @@ func (i *Intake) selects(f *event.Filter, e *event.Event, item *Item) bool {
 	return contains || containsFold([]byte(e.Outcome), f.Query)
 }
 
-// names reports whether the description of an item contains a phone number or an
+// mentions reports whether the description of an item contains a phone number or an
 // alphanumeric sender as a whole word.
-func (i *Intake) names(item *Item, number string) bool {
-	// Digits are not encoded in the bytes, and a search of the bytes is cheaper than parsing.
+func (i *Intake) mentions(item *Item, number string) bool {
+	// The raw bytes contain digits unencoded, and searching them is cheaper than parsing.
 	if strings.Trim(number, "0123456789") == "" && !bytes.Contains(item.Entry.Body, []byte(number)) && !strings.Contains(item.Entry.Query, number) {
 		return false
 	}

@@ -129,7 +129,7 @@ type Intake struct {
 	processed           atomic.Uint64
 	quarantined         atomic.Uint64
 	deferred            atomic.Uint64
-	deferredWhenDrained atomic.Pointer[uint64] // the value of deferred when no deferred entries were last left; nil if never
+	deferredWhenDrained atomic.Pointer[uint64] // the value of deferred at which all deferred entries were last processed; nil if never
 	memory              *semaphore.Weighted    // the weight of the batches that Run processes
 	large               *semaphore.Weighted    // the size of the large entries that are being written
 	recentSenders       recentSenders

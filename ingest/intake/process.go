@@ -41,7 +41,7 @@ func (i *Intake) processAll(ctx context.Context, earlier []*batch, items []Item)
 			}
 			return i.processAll(ctx, earlier, items[n:])
 		case attempt >= i.options.MaxAttempts:
-			return i.complete(ctx, items, []event.Status{quarantine(items[0], err)})
+			return i.complete(ctx, items, []event.Status{quarantinedStatus(items[0], err)})
 		}
 		if !relay.Sleep(ctx, max(backoff, retryAfter(err))) {
 			return ctx.Err()
@@ -62,7 +62,7 @@ func (i *Intake) parse(items []Item) (parsed []Item, keys []uint64, invalid []It
 			return err
 		})
 		if err != nil {
-			invalid, statuses = append(invalid, item), append(statuses, quarantine(item, err))
+			invalid, statuses = append(invalid, item), append(statuses, quarantinedStatus(item, err))
 			continue
 		}
 		parsed, keys = append(parsed, item), append(keys, itemKeys...)
@@ -91,7 +91,7 @@ func (i *Intake) recovered(call func() error) (err error) {
 
 // complete records the statuses of items and clears the outage. Items that were in the
 // journal at the start may have been processed earlier without a checkpoint: complete clears
-// the statuses from that time unless there are new ones.
+// the old status of each of them that has no new status.
 func (i *Intake) complete(ctx context.Context, items []Item, statuses []event.Status) error {
 	lastSeq := i.lastSeqAtStart.Load()
 	if n := sort.Search(len(items), func(n int) bool { return items[n].Seq > lastSeq }); n > 0 {
@@ -159,7 +159,7 @@ func (i *Intake) recordOutage(err error) {
 	}
 }
 
-func quarantine(item Item, err error) event.Status {
+func quarantinedStatus(item Item, err error) event.Status {
 	return item.Status(event.Quarantined, ClipReason(err.Error()))
 }
 
@@ -207,21 +207,21 @@ func waitAll(ctx context.Context, batches []*batch) error {
 // completeFinal completes the items with a final status. If earlier batches were still running, it
 // waits for them and processes the items with a Provisional status once more.
 func (i *Intake) completeFinal(ctx context.Context, earlier []*batch, items []Item, statuses []event.Status) error {
-	isProvisional := make(map[uint64]bool)
+	provisionalSeqs := make(map[uint64]bool)
 	var finalStatuses []event.Status
 	for _, status := range statuses {
 		if status.Provisional {
-			isProvisional[status.Seq] = true
+			provisionalSeqs[status.Seq] = true
 		} else {
 			finalStatuses = append(finalStatuses, status)
 		}
 	}
-	if len(earlier) == 0 || len(isProvisional) == 0 {
+	if len(earlier) == 0 || len(provisionalSeqs) == 0 {
 		return i.complete(ctx, items, statuses)
 	}
 	var provisional, final []Item
 	for _, item := range items {
-		if isProvisional[item.Seq] {
+		if provisionalSeqs[item.Seq] {
 			provisional = append(provisional, item)
 		} else {
 			final = append(final, item)

@@ -18,7 +18,7 @@ const replayBatch = 500
 // Replay processes selected events again, in order of arrival, and returns their number. The
 // statuses of events that succeed are cleared. Rules evaluate the frames only if rules is set.
 func (i *Intake) Replay(ctx context.Context, f event.Filter, rules bool) (int, error) {
-	seqs, _, err := i.selected(ctx, f, time.Time{})
+	seqs, _, err := i.selectedSeqs(ctx, f, time.Time{})
 	if err != nil {
 		return 0, err
 	}
@@ -53,9 +53,9 @@ func (i *Intake) Reprocess(ctx context.Context, firstSeq uint64) (int, error) {
 	return count, err
 }
 
-// selected returns the sequences that a filter selects, in order of arrival. The search ends
+// selectedSeqs returns the sequences that a filter selects, in order of arrival. The search ends
 // at the time until; zero means no limit.
-func (i *Intake) selected(ctx context.Context, f event.Filter, until time.Time) (seqs []uint64, reached Reached, err error) {
+func (i *Intake) selectedSeqs(ctx context.Context, f event.Filter, until time.Time) (seqs []uint64, reached Reached, err error) {
 	reached, err = i.Search(ctx, Search{Filter: f, Until: until}, func(_ event.Event, item *Item) bool {
 		seqs = append(seqs, item.Seq)
 		return true
@@ -67,7 +67,7 @@ func (i *Intake) selected(ctx context.Context, f event.Filter, until time.Time) 
 // Count returns the number of events that a filter selects, and the position at which the
 // search stopped if it lasted until the time until.
 func (i *Intake) Count(ctx context.Context, f event.Filter, until time.Time) (int, Reached, error) {
-	seqs, reached, err := i.selected(ctx, f, until)
+	seqs, reached, err := i.selectedSeqs(ctx, f, until)
 	return len(seqs), reached, err
 }
 
@@ -80,13 +80,13 @@ type Selection struct {
 // Batches calls fn with batches of the events that a filter selects, in order of
 // arrival, and returns the results of Count. fn receives only the newest limit events.
 func (i *Intake) Batches(ctx context.Context, f event.Filter, until time.Time, limit int, fn func(Selection) error) (int, Reached, error) {
-	seqs, reached, err := i.selected(ctx, f, until)
+	seqs, reached, err := i.selectedSeqs(ctx, f, until)
 	if err != nil {
 		return 0, reached, err
 	}
 	newest := seqs[max(0, len(seqs)-limit):]
 	for len(newest) > 0 {
-		s, count, err := i.selection(ctx, newest[:min(replayBatch, len(newest))])
+		s, count, err := i.readSelection(ctx, newest[:min(replayBatch, len(newest))])
 		if err != nil {
 			return len(seqs), reached, err
 		}
@@ -98,9 +98,9 @@ func (i *Intake) Batches(ctx context.Context, f event.Filter, until time.Time, l
 	return len(seqs), reached, nil
 }
 
-// selection returns the first events of seqs, up to the weight of a batch, and the number of
+// readSelection returns the first events of seqs, up to the weight of a batch, and the number of
 // examined sequences.
-func (i *Intake) selection(ctx context.Context, seqs []uint64) (s Selection, count int, err error) {
+func (i *Intake) readSelection(ctx context.Context, seqs []uint64) (s Selection, count int, err error) {
 	statuses, err := i.statuses.Get(ctx, i.kind, seqs[0], seqs[len(seqs)-1])
 	if err != nil {
 		return s, 0, err
@@ -181,7 +181,7 @@ func (i *Intake) reprocessParsed(ctx context.Context, items []Item) error {
 	case ctx.Err() != nil || relay.KindOf(err) == relay.KindUnavailable:
 		return fmt.Errorf("replay: %w", err)
 	case len(items) == 1:
-		statuses = []event.Status{quarantine(items[0], err)}
+		statuses = []event.Status{quarantinedStatus(items[0], err)}
 	default:
 		if err := i.reprocessParsed(ctx, items[:n]); err != nil {
 			return err

@@ -20,12 +20,12 @@ import (
 // instead of 0.68 ms with encoding/json. The request takes 1 ms besides the time of the store. A
 // test compares the output with the output of encoding/json.
 
-// streamedFrom is the number of records from which a list is streamed.
-const streamedFrom = 2000
+// minStreamed is the minimum number of records of a list that is streamed.
+const minStreamed = 2000
 
-// records answers with a list in data. It streams a long list, which would otherwise need about as
-// much memory as the records.
-func records[T any](c *fiber.Ctx, list []T, encode func([]byte, *T) ([]byte, error)) error {
+// sendRecords answers with a list in data. It streams a long list, which would otherwise need about
+// as much memory as the records.
+func sendRecords[T any](c *fiber.Ctx, list []T, encode func([]byte, *T) ([]byte, error)) error {
 	write := func(w io.Writer) (err error) {
 		_, _ = io.WriteString(w, `{"data":[`) // w returns the error of an earlier write again
 		var row []byte
@@ -44,7 +44,7 @@ func records[T any](c *fiber.Ctx, list []T, encode func([]byte, *T) ([]byte, err
 		return err
 	}
 	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
-	if len(list) < streamedFrom { // the library reuses the buffer of the response
+	if len(list) < minStreamed { // the library reuses the buffer of the response
 		return write(c.Response().BodyWriter())
 	}
 	httpd.Write(c, func(w *bufio.Writer) error { return write(w) })
@@ -112,10 +112,10 @@ func aggregateWriter() func([]byte, *iot.AggregateRow) ([]byte, error) {
 // appendText appends a member with a string. It escapes as encoding/json does without HTML escapes.
 func appendText(b []byte, name, text string) []byte {
 	b = append(b, name...)
-	escaped := func(r rune) bool {
+	needsEscape := func(r rune) bool {
 		return r < ' ' || r == '"' || r == '\\' || r == 0x7f || r == '\u2028' || r == '\u2029'
 	}
-	if strings.ContainsFunc(text, escaped) || !utf8.ValidString(text) {
+	if strings.ContainsFunc(text, needsEscape) || !utf8.ValidString(text) {
 		quoted, _ := relay.EncodeJSON(text) // encoding a string cannot fail
 		return append(b, quoted...)
 	}

@@ -128,8 +128,8 @@ func (i input) int(name string, fallback, limit int) int {
 	return i.Int(name, fallback, limit, "between 1 and")
 }
 
-// pages returns a handler that answers with a page of rendered records.
-func pages[A, B any](list func(*fiber.Ctx) ([]A, error), render func(A) B) fiber.Handler {
+// listHandler returns a handler that answers with a page of rendered records.
+func listHandler[A, B any](list func(*fiber.Ctx) ([]A, error), render func(A) B) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		page, err := pageOf(c)
 		if err != nil {
@@ -145,17 +145,17 @@ func pages[A, B any](list func(*fiber.Ctx) ([]A, error), render func(A) B) fiber
 
 func sendPage[A, B any](c *fiber.Ctx, page relay.Page, items []A, render func(A) B) error {
 	items = httpd.PageOf(page, items)
-	if len(items) < streamedFrom {
+	if len(items) < minStreamed {
 		return sendData(c, fiber.StatusOK, httpd.Each(items, render))
 	}
-	return records(c, items, func(row []byte, v *A) ([]byte, error) {
+	return sendRecords(c, items, func(row []byte, v *A) ([]byte, error) {
 		text, err := relay.EncodeJSON(render(*v))
 		return append(row, text...), err
 	})
 }
 
-// data returns a handler that answers with a rendered record in data.
-func data[A, B any](status int, handle func(*fiber.Ctx) (A, error), render func(A) B) fiber.Handler {
+// recordHandler returns a handler that answers with a rendered record in data.
+func recordHandler[A, B any](status int, handle func(*fiber.Ctx) (A, error), render func(A) B) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		v, err := handle(c)
 		if err != nil {
@@ -168,18 +168,18 @@ func data[A, B any](status int, handle func(*fiber.Ctx) (A, error), render func(
 // identity renders a record as it is.
 func identity[T any](v T) T { return v }
 
-func ofAccount[A any](read func(context.Context, relay.AccountID) (A, error)) func(*fiber.Ctx) (A, error) {
+func withAccount[A any](read func(context.Context, relay.AccountID) (A, error)) func(*fiber.Ctx) (A, error) {
 	return func(c *fiber.Ctx) (A, error) { return read(c.UserContext(), httpd.AccountOf(c)) }
 }
 
-func ofRecord[A any](name string, read func(context.Context, relay.AccountID, string) (A, error)) func(*fiber.Ctx) (A, error) {
+func withRecordID[A any](name string, read func(context.Context, relay.AccountID, string) (A, error)) func(*fiber.Ctx) (A, error) {
 	return func(c *fiber.Ctx) (A, error) {
 		return read(c.UserContext(), httpd.AccountOf(c), params.Path(c, name))
 	}
 }
 
-// deleted returns a handler that deletes the record whose id is the path parameter name.
-func deleted(name string, remove func(context.Context, relay.AccountID, string) error) fiber.Handler {
+// deleteHandler returns a handler that deletes the record whose id is the path parameter name.
+func deleteHandler(name string, remove func(context.Context, relay.AccountID, string) error) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if err := remove(c.UserContext(), httpd.AccountOf(c), params.Path(c, name)); err != nil {
 			return err

@@ -18,7 +18,7 @@ import (
 
 func (s *Surface) listReadings(c *fiber.Ctx) error {
 	i := listInput(c)
-	q, u := i.readings(c), i.units()
+	q, u := i.readingsQuery(c), i.units()
 	q.Limit = i.int("limit", iot.MaxReadings, iot.MaxReadings)
 	if err := i.Err(); err != nil {
 		return err
@@ -27,12 +27,12 @@ func (s *Surface) listReadings(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return records(c, list, recordWriter())
+	return sendRecords(c, list, recordWriter())
 }
 
 func (s *Surface) aggregateReadings(c *fiber.Ctx) error {
 	i := listInput(c)
-	q, u := iot.AggregateQuery{Query: i.readings(c)}, i.units()
+	q, u := iot.AggregateQuery{Query: i.readingsQuery(c)}, i.units()
 	q.Statistic, q.Granularity = iot.Statistic(i.Text("type")), iot.Granularity(i.Text("granularity"))
 	if q.Granularity == "" {
 		q.Granularity = iot.Hour
@@ -45,7 +45,7 @@ func (s *Surface) aggregateReadings(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return records(c, list, aggregateWriter())
+	return sendRecords(c, list, aggregateWriter())
 }
 
 func (s *Surface) latestReadings(c *fiber.Ctx) error {
@@ -58,12 +58,12 @@ func (s *Surface) latestReadings(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return records(c, list, recordWriter())
+	return sendRecords(c, list, recordWriter())
 }
 
-// readings returns the query for the device and the time range of a request. The range includes
+// readingsQuery returns the query for the device and the time range of a request. The range includes
 // the whole last second, because answers have times in seconds.
-func (i input) readings(c *fiber.Ctx) iot.Query {
+func (i input) readingsQuery(c *fiber.Ctx) iot.Query {
 	q := iot.Query{Account: httpd.AccountOf(c), DeviceID: params.Path(c, "device_id")}
 	q.From, q.To = i.time("startDate"), i.time("endDate")
 	if _, day := iso8601.ParseDay(i.Text("endDate")); day {

@@ -23,7 +23,7 @@ func TestLongListsAreStreamed(t *testing.T) {
 	})
 	app.Get("/records/:count", func(c *fiber.Ctx) error {
 		n, _ := c.ParamsInt("count")
-		return records(c, make([]int, n), func(b []byte, _ *int) ([]byte, error) { return append(b, `{"n":0}`...), nil })
+		return sendRecords(c, make([]int, n), func(b []byte, _ *int) ([]byte, error) { return append(b, `{"n":0}`...), nil })
 	})
 	for _, tc := range []struct {
 		path     string

@@ -21,9 +21,9 @@ import (
 // more with JSON escapes.
 const maxBody = 4 << 20
 
-// fromQuery sets the fields that are missing in the body from the query parameters of the same
+// readQuery sets the fields that are missing in the body from the query parameters of the same
 // names. It refuses other parameters.
-func fromQuery(c *fiber.Ctx, target any) error {
+func readQuery(c *fiber.Ctx, target any) error {
 	v, known := reflect.ValueOf(target).Elem(), []string(nil)
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
@@ -164,7 +164,7 @@ func decodeRequest(c *fiber.Ctx, target any) error {
 		return err
 	}
 	if len(raw) == 0 && len(c.Request().URI().QueryString()) > 0 {
-		return fromQuery(c, target)
+		return readQuery(c, target)
 	}
 	if !params.IsJSON(c) {
 		return params.ErrNotJSON
@@ -172,7 +172,7 @@ func decodeRequest(c *fiber.Ctx, target any) error {
 	if err := params.Decode(raw, target); err != nil {
 		return err
 	}
-	return fromQuery(c, target)
+	return readQuery(c, target)
 }
 
 func decodeBody(c *fiber.Ctx, target any) ([]byte, error) {

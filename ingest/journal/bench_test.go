@@ -131,7 +131,7 @@ func BenchmarkOpen(b *testing.B) {
 func BenchmarkCommit(b *testing.B) {
 	l := mustOpen(b, b.TempDir(), Options{})
 	c := mustConsumer(b, l, "c")
-	l.durable = 1 << 60 // so that each commit moves the checkpoint
+	l.durableSeq = 1 << 60 // so that each commit moves the checkpoint
 	b.ReportAllocs()
 	for b.Loop() {
 		relaytest.NoError(b, c.Commit(c.Committed()+1))

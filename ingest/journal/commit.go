@@ -60,11 +60,11 @@ func (l *Log) write(b *batch) error {
 		if err = l.tryWrite(b); err == nil {
 			break
 		}
-		if diskFull(err) && l.nextSeq == firstSeq && l.makeRoom() {
+		if isDiskFull(err) && l.nextSeq == firstSeq && l.makeRoom() {
 			err = nil // retry: the batch's sequences are still unused
 		}
 	}
-	if diskFull(err) {
+	if isDiskFull(err) {
 		err = fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	// Log the first refused append, and the first append that is accepted again.
@@ -83,7 +83,7 @@ func (l *Log) write(b *batch) error {
 
 // tryWrite writes a batch after the last valid record. It undoes a failed write.
 func (l *Log) tryWrite(b *batch) error {
-	s, err := l.writable(int64(len(b.buf)))
+	s, err := l.segmentFor(int64(len(b.buf)))
 	if err != nil {
 		return err
 	}
@@ -112,13 +112,13 @@ func (l *Log) tryWrite(b *batch) error {
 	now := l.opts.Now().UnixNano()
 	l.state.Lock()
 	defer l.state.Unlock()
-	if s.empty() {
+	if s.isEmpty() {
 		s.oldest = now
 	}
 	for _, entry := range index {
 		s.index = addToIndex(s.index, entry.seq, entry.off)
 	}
-	s.size, s.lastSeq, l.durable = l.end, l.nextSeq-1, l.nextSeq-1
+	s.size, s.lastSeq, l.durableSeq = l.end, l.nextSeq-1, l.nextSeq-1
 	s.newest = max(s.newest, now)
 	if l.growth != nil {
 		close(l.growth)

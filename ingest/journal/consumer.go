@@ -187,7 +187,7 @@ func (l *Log) await(ctx context.Context, seq uint64) error {
 		default:
 		}
 		l.state.Lock()
-		if l.durable >= seq {
+		if l.durableSeq >= seq {
 			l.state.Unlock()
 			return nil
 		}

@@ -149,7 +149,7 @@ func TestARecordIsNotReadBeforeItIsDurable(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), Options{disk: d})
 	c := mustConsumer(t, l, "c")
 	fill(t, l, 1)
-	d.set(func(d *faultyDisk) { d.sync = errDisk })
+	d.set(func(d *faultyDisk) { d.syncErr = errDisk })
 	_, err := l.Append(t.Context(), []byte("written, not durable"))
 	wantErr(t, err, errDisk)
 	wantNext(t, c, 10, 1)

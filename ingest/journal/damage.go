@@ -81,7 +81,7 @@ func (l *Log) saveDamaged(s *segment, off int64, damaged []byte) (known bool) {
 func (l *Log) reexamine(s *segment, uncached bool) error {
 	l.state.Lock()
 	defer l.state.Unlock()
-	if s.empty() {
+	if s.isEmpty() {
 		return nil
 	}
 	data, err := l.readDurable(s, uncached)

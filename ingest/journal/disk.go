@@ -47,7 +47,7 @@ func (osDisk) SyncDir(dir string) error {
 
 type osFile struct{ *os.File }
 
-func diskFull(err error) bool {
+func isDiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 

@@ -19,16 +19,16 @@ func TestFaultsLoseNoAcknowledgedRecord(t *testing.T) {
 		wantErr error
 		nextSeq uint64 // 5 if record 4 may have reached the disk
 	}{
-		"a write fails":                              {func(d *faultyDisk) { d.write = errDisk }, errDisk, 4},
-		"a partial write":                            {func(d *faultyDisk) { d.write, d.partial = errDisk, 60 }, errDisk, 4},
-		"a write fails after all bytes":              {func(d *faultyDisk) { d.write, d.partial = errDisk, 1<<20 }, errDisk, 4},
-		"a write and its truncation fail":            {func(d *faultyDisk) { d.write, d.trunc, d.partial = errDisk, errDisk, 1<<20 }, errDisk, 5},
-		"a sync fails":                               {func(d *faultyDisk) { d.sync = errDisk }, errDisk, 5},
-		"a sync and the creation of a segment fail":  {func(d *faultyDisk) { d.sync, d.create = errDisk, errDisk }, errDisk, 5},
-		"a sync of a file and of the directory fail": {func(d *faultyDisk) { d.sync, d.dir = errDisk, errDisk }, errDisk, 5},
-		"the disk is full":                           {func(d *faultyDisk) { d.write, d.partial = syscall.ENOSPC, 60 }, ErrFull, 4},
-		"the disk quota is full":                     {func(d *faultyDisk) { d.write, d.partial = syscall.EDQUOT, 60 }, ErrFull, 4},
-		"the disk is full during a sync":             {func(d *faultyDisk) { d.sync = syscall.ENOSPC }, ErrFull, 5},
+		"a write fails":                              {func(d *faultyDisk) { d.writeErr = errDisk }, errDisk, 4},
+		"a partial write":                            {func(d *faultyDisk) { d.writeErr, d.partial = errDisk, 60 }, errDisk, 4},
+		"a write fails after all bytes":              {func(d *faultyDisk) { d.writeErr, d.partial = errDisk, 1<<20 }, errDisk, 4},
+		"a write and its truncation fail":            {func(d *faultyDisk) { d.writeErr, d.truncateErr, d.partial = errDisk, errDisk, 1<<20 }, errDisk, 5},
+		"a sync fails":                               {func(d *faultyDisk) { d.syncErr = errDisk }, errDisk, 5},
+		"a sync and the creation of a segment fail":  {func(d *faultyDisk) { d.syncErr, d.createErr = errDisk, errDisk }, errDisk, 5},
+		"a sync of a file and of the directory fail": {func(d *faultyDisk) { d.syncErr, d.syncDirErr = errDisk, errDisk }, errDisk, 5},
+		"the disk is full":                           {func(d *faultyDisk) { d.writeErr, d.partial = syscall.ENOSPC, 60 }, ErrFull, 4},
+		"the disk quota is full":                     {func(d *faultyDisk) { d.writeErr, d.partial = syscall.EDQUOT, 60 }, ErrFull, 4},
+		"the disk is full during a sync":             {func(d *faultyDisk) { d.syncErr = syscall.ENOSPC }, ErrFull, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, d := t.TempDir(), &faultyDisk{}
@@ -38,7 +38,7 @@ func TestFaultsLoseNoAcknowledgedRecord(t *testing.T) {
 			d.set(c.fault)
 			_, err := l.Append(t.Context(), []byte("refused"))
 			wantErr(t, err, c.wantErr)
-			if d.sync != nil && d.create != nil || d.dir != nil {
+			if d.syncErr != nil && d.createErr != nil || d.syncDirErr != nil {
 				_, err := l.Append(t.Context(), []byte("refused too"))
 				wantErr(t, err, errDisk)
 			}
@@ -50,7 +50,9 @@ func TestFaultsLoseNoAcknowledgedRecord(t *testing.T) {
 				t.Error("failed records = 0, want at least 1")
 			}
 			wantContent(t, content(t, l), stored)
-			d.set(func(d *faultyDisk) { d.write, d.sync, d.trunc, d.create, d.dir = nil, nil, nil, nil, nil })
+			d.set(func(d *faultyDisk) {
+				d.writeErr, d.syncErr, d.truncateErr, d.createErr, d.syncDirErr = nil, nil, nil, nil, nil
+			})
 			seq := mustAppend(t, l, "accepted")
 			stored[seq] = "accepted"
 			if seq != c.nextSeq {
@@ -72,10 +74,10 @@ func TestFaultsLoseNoAcknowledgedRecord(t *testing.T) {
 func TestAFaultAtTheFirstRecordSkipsItsSequence(t *testing.T) {
 	dir, d := t.TempDir(), &faultyDisk{}
 	l := mustOpen(t, dir, Options{disk: d})
-	d.set(func(d *faultyDisk) { d.sync = errDisk })
+	d.set(func(d *faultyDisk) { d.syncErr = errDisk })
 	_, err := l.Append(t.Context(), []byte("refused"))
 	wantErr(t, err, errDisk)
-	d.set(func(d *faultyDisk) { d.sync = nil })
+	d.set(func(d *faultyDisk) { d.syncErr = nil })
 	seq := mustAppend(t, l, "accepted")
 	mustClose(t, l)
 	l = mustOpen(t, dir, Options{})
@@ -89,11 +91,11 @@ func TestRecordsLostByASyncFaultAreReported(t *testing.T) {
 	dir, d := t.TempDir(), &faultyDisk{}
 	l := mustOpen(t, dir, Options{disk: d})
 	stored := fill(t, l, 3)
-	d.set(func(d *faultyDisk) { d.sync = errDisk })
+	d.set(func(d *faultyDisk) { d.syncErr = errDisk })
 	_, err := l.Append(t.Context(), []byte("refused"))
 	wantErr(t, err, errDisk)
 	editFile(t, segmentFiles(t, dir)[0], func(b []byte) []byte { b[40] ^= 1; return b })
-	d.set(func(d *faultyDisk) { d.sync = nil })
+	d.set(func(d *faultyDisk) { d.syncErr = nil })
 	mustAppend(t, l, "accepted")
 	wantGaps(t, l, [2]uint64{1, 1}) // before any read
 	wantContent(t, content(t, l), map[uint64]string{2: stored[2], 3: stored[3], 5: "accepted"})
@@ -101,8 +103,8 @@ func TestRecordsLostByASyncFaultAreReported(t *testing.T) {
 
 func TestOpenReturnsDiskErrors(t *testing.T) {
 	for name, d := range map[string]*faultyDisk{
-		"a segment cannot be created":    {create: errDisk},
-		"the directory cannot be synced": {dir: errDisk},
+		"a segment cannot be created":    {createErr: errDisk},
+		"the directory cannot be synced": {syncDirErr: errDisk},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Open(t.TempDir(), Options{Logger: discardLogger(), disk: d})
@@ -111,7 +113,7 @@ func TestOpenReturnsDiskErrors(t *testing.T) {
 	}
 	dir := t.TempDir()
 	mustClose(t, mustOpen(t, dir, Options{}))
-	_, err := Open(dir, Options{Logger: discardLogger(), disk: &faultyDisk{sync: errDisk}})
+	_, err := Open(dir, Options{Logger: discardLogger(), disk: &faultyDisk{syncErr: errDisk}})
 	wantErr(t, err, errDisk)
 	_, err = Open(segmentFiles(t, dir)[0], Options{})
 	if pathErr := (*fs.PathError)(nil); !errors.As(err, &pathErr) {
@@ -124,18 +126,18 @@ func TestAFailedCommitDoesNotMoveTheCheckpoint(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), Options{disk: d})
 	fill(t, l, 2)
 	c := mustConsumer(t, l, "c")
-	d.set(func(d *faultyDisk) { d.write = errDisk })
+	d.set(func(d *faultyDisk) { d.writeErr = errDisk })
 	wantErr(t, c.Commit(1), errDisk)
 	if c.Committed() != 0 {
 		t.Errorf("checkpoint = %d, want 0", c.Committed())
 	}
-	d.set(func(d *faultyDisk) { d.write = nil })
+	d.set(func(d *faultyDisk) { d.writeErr = nil })
 	relaytest.NoError(t, c.Commit(1))
 	relaytest.Equal(t, "the checkpoint", c.Committed(), 1)
-	d.set(func(d *faultyDisk) { d.create = errDisk })
+	d.set(func(d *faultyDisk) { d.createErr = errDisk })
 	_, err := l.Consumer("d")
 	wantErr(t, err, errDisk)
-	d.set(func(d *faultyDisk) { d.create, d.dir = nil, errDisk })
+	d.set(func(d *faultyDisk) { d.createErr, d.syncDirErr = nil, errDisk })
 	_, err = l.Consumer("d")
 	wantErr(t, err, errDisk)
 }

@@ -175,9 +175,9 @@ func newClock() *relaytest.Clock {
 // faultyDisk is a disk whose operations return the errors in its fields.
 type faultyDisk struct {
 	osDisk
-	mu                              sync.Mutex
-	write, sync, trunc, dir, create error
-	partial                         int // bytes written before a write fails
+	mu                                                    sync.Mutex
+	writeErr, syncErr, truncateErr, syncDirErr, createErr error
+	partial                                               int // bytes written before a write fails
 }
 
 func (d *faultyDisk) set(change func(*faultyDisk)) {
@@ -193,7 +193,7 @@ func (d *faultyDisk) get(field func(*faultyDisk) error) error {
 }
 
 func (d *faultyDisk) Open(path string, flag int) (file, error) {
-	if err := d.get(func(d *faultyDisk) error { return d.create }); err != nil && flag&os.O_CREATE != 0 {
+	if err := d.get(func(d *faultyDisk) error { return d.createErr }); err != nil && flag&os.O_CREATE != 0 {
 		return nil, err
 	}
 	f, err := d.osDisk.Open(path, flag)
@@ -201,7 +201,7 @@ func (d *faultyDisk) Open(path string, flag int) (file, error) {
 }
 
 func (d *faultyDisk) SyncDir(dir string) error {
-	if err := d.get(func(d *faultyDisk) error { return d.dir }); err != nil {
+	if err := d.get(func(d *faultyDisk) error { return d.syncDirErr }); err != nil {
 		return err
 	}
 	return d.osDisk.SyncDir(dir)
@@ -213,7 +213,7 @@ type faultyFile struct {
 }
 
 func (f faultyFile) WriteAt(b []byte, off int64) (int, error) {
-	if err := f.d.get(func(d *faultyDisk) error { return d.write }); err != nil {
+	if err := f.d.get(func(d *faultyDisk) error { return d.writeErr }); err != nil {
 		n, _ := f.file.WriteAt(b[:min(len(b), f.d.partial)], off)
 		return n, err
 	}
@@ -221,14 +221,14 @@ func (f faultyFile) WriteAt(b []byte, off int64) (int, error) {
 }
 
 func (f faultyFile) Datasync() error {
-	if err := f.d.get(func(d *faultyDisk) error { return d.sync }); err != nil {
+	if err := f.d.get(func(d *faultyDisk) error { return d.syncErr }); err != nil {
 		return err
 	}
 	return f.file.Datasync()
 }
 
 func (f faultyFile) Truncate(n int64) error {
-	if err := f.d.get(func(d *faultyDisk) error { return d.trunc }); err != nil {
+	if err := f.d.get(func(d *faultyDisk) error { return d.truncateErr }); err != nil {
 		return err
 	}
 	return f.file.Truncate(n)

@@ -136,13 +136,13 @@ type Log struct {
 
 	deleting sync.Mutex // one deletion at a time
 
-	state     sync.RWMutex  // guards the fields that readers use
-	segments  []*segment    // oldest first, never empty; batches are written to the last one
-	deleted   []segmentName // segments that were deleted between others, as found by recovery
-	durable   uint64        // the last acknowledged sequence
-	growth    chan struct{} // closed when another record is durable; nil while no reader waits
-	consumers map[string]*Consumer
-	lastErr   error // the error of the last commit; nil if it succeeded
+	state      sync.RWMutex  // guards the fields that readers use
+	segments   []*segment    // oldest first, never empty; batches are written to the last one
+	deleted    []segmentName // segments that were deleted between others, as found by recovery
+	durableSeq uint64        // the last acknowledged sequence
+	growth     chan struct{} // closed when another record is durable; nil while no reader waits
+	consumers  map[string]*Consumer
+	lastErr    error // the error of the last commit; nil if it succeeded
 
 	needsRefreshedAt atomic.Int64 // the last start of refreshNeeds, Unix ns
 
@@ -169,7 +169,7 @@ func Open(dir string, o Options) (*Log, error) {
 		return nil, errors.Join(fmt.Errorf("journal: recover %s: %w", dir, err), l.closeFiles())
 	}
 	l.background.Go(l.commitLoop)
-	l.background.Go(l.housekeeping)
+	l.background.Go(l.sweepLoop)
 	return l, nil
 }
 
@@ -220,13 +220,13 @@ func (l *Log) Stats() Stats {
 	l.state.RLock()
 	defer l.state.RUnlock()
 	st := Stats{
-		Last: l.durable, MaxBytes: l.opts.MaxBytes, Err: l.lastErr,
+		Last: l.durableSeq, MaxBytes: l.opts.MaxBytes, Err: l.lastErr,
 		Cut: l.cut.Load(), Appends: l.appends.Load(), Failed: l.failed.Load(), Fsyncs: l.fsyncs.Load(),
 	}
 	for _, s := range l.segments {
 		st.Bytes += s.size
 		st.Gaps += len(s.gaps)
-		if st.First == 0 && !s.empty() {
+		if st.First == 0 && !s.isEmpty() {
 			st.First = s.index[0].seq
 		}
 	}

@@ -54,7 +54,7 @@ func (l *Log) Before(ctx context.Context, seq uint64, limit, maxBytes int) ([]Re
 	}
 	var found []Record
 	for size := 0; len(found) < limit && size < maxBytes; {
-		start, ok := l.indexedBefore(seq)
+		start, ok := l.lastIndexedBefore(seq)
 		if !ok {
 			break
 		}
@@ -76,12 +76,13 @@ func (l *Log) Before(ctx context.Context, seq uint64, limit, maxBytes int) ([]Re
 	return found, nil
 }
 
-// indexedBefore returns the sequence of the last index entry below seq, or false if there is none.
-func (l *Log) indexedBefore(seq uint64) (uint64, bool) {
+// lastIndexedBefore returns the sequence of the last index entry below seq, or false if there is
+// none.
+func (l *Log) lastIndexedBefore(seq uint64) (uint64, bool) {
 	l.state.RLock()
 	defer l.state.RUnlock()
 	for _, s := range slices.Backward(l.segments) {
-		if !s.empty() && s.index[0].seq < seq {
+		if !s.isEmpty() && s.index[0].seq < seq {
 			return s.seek(seq - 1).seq, true
 		}
 	}
@@ -164,7 +165,7 @@ func (c *cursor) locate() error {
 			return nil
 		}
 		f, err := c.log.opts.disk.Open(c.log.path(s), os.O_RDONLY)
-		if errors.Is(err, os.ErrNotExist) && c.log.dropped(s) {
+		if errors.Is(err, os.ErrNotExist) && c.log.isDropped(s) {
 			continue // the segment was deleted in the meantime
 		}
 		if err != nil {
@@ -188,15 +189,15 @@ func (l *Log) find(seq uint64) (s *segment, entry indexEntry, end int64, err err
 		return 1
 	})
 	for ; i < len(l.segments); i++ {
-		if s := l.segments[i]; !s.empty() && s.lastSeq >= seq {
+		if s := l.segments[i]; !s.isEmpty() && s.lastSeq >= seq {
 			return s, s.seek(seq), s.size, nil
 		}
 	}
 	return nil, indexEntry{}, 0, io.EOF
 }
 
-// dropped reports whether a segment has been removed from the log.
-func (l *Log) dropped(s *segment) bool {
+// isDropped reports whether a segment has been removed from the log.
+func (l *Log) isDropped(s *segment) bool {
 	l.state.RLock()
 	defer l.state.RUnlock()
 	return !slices.Contains(l.segments, s)

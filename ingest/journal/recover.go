@@ -41,20 +41,20 @@ func (l *Log) recover() error {
 	oldest, newest := l.segments[0], l.segments[len(l.segments)-1]
 	for _, c := range l.consumers {
 		switch done := c.Committed(); {
-		case done > l.durable:
-			l.reportGap(newest, Gap{newest.String(), newest.size, 0, l.durable + 1, done, missing}, nil)
+		case done > l.durableSeq:
+			l.reportGap(newest, Gap{newest.String(), newest.size, 0, l.durableSeq + 1, done, missingReason}, nil)
 		case done > 0 && done+1 < oldest.firstSeq:
-			l.reportGap(oldest, Gap{oldest.String(), 0, 0, done + 1, oldest.firstSeq - 1, missing}, nil)
+			l.reportGap(oldest, Gap{oldest.String(), 0, 0, done + 1, oldest.firstSeq - 1, missingReason}, nil)
 		}
 	}
 	return nil
 }
 
-// missing is the reason of a Gap of length 0.
-const missing = "segment cut or missing"
+// missingReason is the reason of a Gap of length 0.
+const missingReason = "segment cut or missing"
 
 // scanSegments scans all segments concurrently, one per processor, because they are
-// independent. It sets l.durable and returns the size of the newest segment's tail.
+// independent. It sets l.durableSeq and returns the size of the newest segment's tail.
 func (l *Log) scanSegments() (tail int64, err error) {
 	var group sync.WaitGroup
 	var claimed atomic.Int64
@@ -69,7 +69,7 @@ func (l *Log) scanSegments() (tail int64, err error) {
 	}
 	group.Wait()
 	for _, s := range l.segments {
-		l.durable = max(l.durable, s.previousSeq, s.lastSeq)
+		l.durableSeq = max(l.durableSeq, s.previousSeq, s.lastSeq)
 	}
 	return tail, errors.Join(errs...)
 }
@@ -140,7 +140,7 @@ func (l *Log) recoverSegment(i int, buf []byte, tail *int64) ([]byte, error) {
 		r.extend(s.segmentName, int64(len(data)), limit)
 	}
 	l.setScanResult(s, r, data)
-	if s.empty() && len(data) > 0 {
+	if s.isEmpty() && len(data) > 0 {
 		s.newest = l.opts.Now().UnixNano() // age unknown: keep the segment for a full retention
 	}
 	size := int64(len(data)) - s.size
@@ -168,7 +168,7 @@ func (l *Log) recoverSegment(i int, buf []byte, tail *int64) ([]byte, error) {
 // sequences must be skipped: a record in a lost tail or before a checkpoint may have been
 // acknowledged and processed, so its sequence must not be assigned again.
 func (l *Log) beginWriting(tail int64) (err error) {
-	l.nextSeq = l.durable + 1
+	l.nextSeq = l.durableSeq + 1
 	if tail > 0 {
 		l.nextSeq += uint64(tail)/headerSize + 1
 	}

@@ -28,7 +28,7 @@ type scanResult struct {
 // missing. The gap ends at size, and is empty if the file ends earlier.
 func (r *scanResult) extend(name segmentName, size int64, limit uint64) {
 	size = max(size, r.size)
-	r.gaps = append(r.gaps, Gap{name.String(), r.size, size - r.size, r.lastSeq + 1, limit, cmp.Or(r.tail, missing)})
+	r.gaps = append(r.gaps, Gap{name.String(), r.size, size - r.size, r.lastSeq + 1, limit, cmp.Or(r.tail, missingReason)})
 	r.size = size
 }
 

@@ -117,7 +117,7 @@ func (l *Log) sweepDropped() error {
 
 func (l *Log) path(s *segment) string { return filepath.Join(l.dir, s.String()) }
 
-func (s *segment) empty() bool { return len(s.index) == 0 }
+func (s *segment) isEmpty() bool { return len(s.index) == 0 }
 
 func (s *segment) seek(seq uint64) indexEntry {
 	i, found := slices.BinarySearchFunc(s.index, seq, func(entry indexEntry, seq uint64) int {
@@ -129,9 +129,9 @@ func (s *segment) seek(seq uint64) indexEntry {
 	return s.index[max(i, 0)]
 }
 
-// writable returns the segment for a batch of n bytes: the newest segment, or a new one if the
+// segmentFor returns the segment for a batch of n bytes: the newest segment, or a new one if the
 // newest is full, has a record older than segmentAge, or was abandoned.
-func (l *Log) writable(n int64) (*segment, error) {
+func (l *Log) segmentFor(n int64) (*segment, error) {
 	l.state.RLock()
 	s := l.segments[len(l.segments)-1]
 	oldestTime := s.oldest
@@ -149,8 +149,8 @@ func (l *Log) writable(n int64) (*segment, error) {
 		l.opts.Logger.Warn("journal: segment replaced", "dir", l.dir, "segment", s.String(), "by", nextSegment.String())
 		return nextSegment, nil
 	}
-	aged := oldestTime > 0 && oldestTime <= l.opts.Now().Add(-l.opts.segmentAge()).UnixNano()
-	if l.end > 0 && (l.end+n > l.opts.segmentBytes || aged) {
+	isOld := oldestTime > 0 && oldestTime <= l.opts.Now().Add(-l.opts.segmentAge()).UnixNano()
+	if l.end > 0 && (l.end+n > l.opts.segmentBytes || isOld) {
 		nextSegment, err := l.beginSegment()
 		if err == nil {
 			signal(l.sweepSoon)
@@ -188,5 +188,5 @@ func (l *Log) beginSegment() (*segment, error) {
 func (l *Log) lastDurable() uint64 {
 	l.state.RLock()
 	defer l.state.RUnlock()
-	return l.durable
+	return l.durableSeq
 }

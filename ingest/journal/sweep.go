@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// housekeeping deletes old segments and syncs the checkpoints once a minute or more often,
+// sweepLoop deletes old segments and syncs the checkpoints once a minute or more often,
 // so that a consumer repeats at most a minute's work after a power failure.
-func (l *Log) housekeeping() {
+func (l *Log) sweepLoop() {
 	tick := time.NewTicker(l.opts.sweepInterval())
 	defer tick.Stop()
 	l.refreshNeeds()
@@ -68,7 +68,7 @@ func (l *Log) refreshNeeds() {
 		return
 	}
 	l.needsRefreshedAt.Store(time.Now().UnixNano())
-	for _, s := range l.deletable(math.MaxInt64) {
+	for _, s := range l.deletableSegments(math.MaxInt64) {
 		l.state.RLock()
 		firstSeq, lastSeq := s.firstSeq, s.lastSeq
 		l.state.RUnlock()
@@ -90,7 +90,7 @@ func (l *Log) refreshNeeds() {
 func (l *Log) retire(horizon int64) {
 	l.state.RLock()
 	s := l.segments[len(l.segments)-1]
-	retirable := l.file != nil && !s.empty() && s.newest <= horizon && l.processed(s)
+	retirable := l.file != nil && !s.isEmpty() && s.newest <= horizon && l.isProcessed(s)
 	l.state.RUnlock()
 	if !retirable {
 		return
@@ -114,7 +114,7 @@ func (l *Log) makeRoom() bool {
 	if l.drop(math.MaxInt64, NotNeeded) {
 		return true
 	}
-	if bytes := l.replayable(); bytes > l.opts.MaxBytes/2 && l.drop(math.MaxInt64, ForReplay) {
+	if bytes := l.replayableBytes(); bytes > l.opts.MaxBytes/2 && l.drop(math.MaxInt64, ForReplay) {
 		l.opts.Logger.Error("journal: records needed for replay were deleted, because they take more than half of the quota",
 			"dir", l.dir, "bytes", bytes, "quota", l.opts.MaxBytes)
 		return true
@@ -133,7 +133,7 @@ const needInterval = time.Second
 func (l *Log) drop(horizon int64, needs ...Need) bool {
 	l.deleting.Lock()
 	defer l.deleting.Unlock()
-	for _, s := range l.deletable(horizon) {
+	for _, s := range l.deletableSegments(horizon) {
 		l.state.RLock()
 		known, need := s.needKnown || l.opts.Need == nil, s.need
 		l.state.RUnlock()
@@ -144,20 +144,20 @@ func (l *Log) drop(horizon int64, needs ...Need) bool {
 	return false
 }
 
-// deletable returns the segments, except the newest, that are processed and have no
+// deletableSegments returns the segments, except the newest, that are processed and have no
 // record later than the horizon, oldest first.
-func (l *Log) deletable(horizon int64) (segments []*segment) {
+func (l *Log) deletableSegments(horizon int64) (segments []*segment) {
 	l.state.RLock()
 	defer l.state.RUnlock()
 	for _, s := range l.segments[:len(l.segments)-1] {
-		if s.newest <= horizon && l.processed(s) {
+		if s.newest <= horizon && l.isProcessed(s) {
 			segments = append(segments, s)
 		}
 	}
 	return segments
 }
 
-func (l *Log) replayable() (bytes int64) {
+func (l *Log) replayableBytes() (bytes int64) {
 	l.state.RLock()
 	defer l.state.RUnlock()
 	for _, s := range l.segments[:len(l.segments)-1] {
@@ -199,10 +199,10 @@ func (l *Log) delete(s *segment) bool {
 	return true
 }
 
-// processed reports whether every consumer, including consumers that are not open, has
-// committed the segment's last record. Without consumers, processed returns false. The
+// isProcessed reports whether every consumer, including consumers that are not open, has
+// committed the segment's last record. Without consumers, isProcessed returns false. The
 // caller holds state.
-func (l *Log) processed(s *segment) bool {
+func (l *Log) isProcessed(s *segment) bool {
 	for _, c := range l.consumers {
 		if c.Committed() < s.lastSeq {
 			return false

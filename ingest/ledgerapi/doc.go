@@ -1,5 +1,5 @@
-// Package ledgerapi is the REST surface of ledgers and tokens, after document 3
-// of the specification, at /ledgers/…. The token is in Authorization: Bearer.
+// Package ledgerapi provides the REST operations of ledgers and tokens at /ledgers/…. The token is
+// in Authorization: Bearer.
 //
 // The list of ledgers is a JSON array, the answer to a generation is a JSON string, and the other
 // operations with a job answer {"jobid"}. All other answers have data. Every problem of a token

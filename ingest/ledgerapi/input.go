@@ -24,9 +24,9 @@ type input struct {
 	body map[string]json.RawMessage
 }
 
-func queryOf(c *fiber.Ctx) *input {
+func newInput(c *fiber.Ctx) *input {
 	i := &input{c: c}
-	i.Input = params.OfRequest(c, i.decoded, relay.FieldWords)
+	i.Input = params.OfRequest(c, i.decodeField, relay.FieldWords)
 	return i
 }
 
@@ -34,7 +34,7 @@ func listInput(c *fiber.Ctx) *input { return &input{c: c, Input: params.OfList(c
 
 // read reads the parameters of a request, which may have no body.
 func read(c *fiber.Ctx) (*input, error) {
-	i := queryOf(c)
+	i := newInput(c)
 	raw, err := httpd.Body(c, maxBody)
 	if err != nil || len(raw) == 0 {
 		return i, err
@@ -59,8 +59,8 @@ func (i *input) field(name string) (value json.RawMessage, query string) {
 	return value, ""
 }
 
-// decoded is the params.Source of the input.
-func (i *input) decoded(name string) (any, bool) {
+// decodeField is the params.Source of the input.
+func (i *input) decodeField(name string) (any, bool) {
 	raw, query := i.field(name)
 	if raw == nil {
 		return params.QueryText(query), query != ""
@@ -72,8 +72,8 @@ func (i *input) decoded(name string) (any, bool) {
 	return v, true
 }
 
-// list reads an array of strings. In the query it is JSON, or strings separated by commas.
-func (i *input) list(name string) (texts []string) {
+// texts reads an array of strings. In the query it is JSON, or strings separated by commas.
+func (i *input) texts(name string) (list []string) {
 	value, query := i.field(name)
 	switch {
 	case value == nil && query == "":
@@ -83,14 +83,14 @@ func (i *input) list(name string) (texts []string) {
 	case value == nil:
 		value = json.RawMessage(query)
 	}
-	if json.Unmarshal(value, &texts) != nil {
+	if json.Unmarshal(value, &list) != nil {
 		i.AddProblem(name, "The %s must be an array of strings.")
 	}
-	return texts
+	return list
 }
 
-// object reads a JSON value, nil if it is missing. The service checks that it is an object.
-func (i *input) object(name string) json.RawMessage {
+// json reads a JSON value, nil if it is missing. The service checks that the value is an object.
+func (i *input) json(name string) json.RawMessage {
 	value, query := i.field(name)
 	if value == nil && query != "" {
 		value = json.RawMessage(query)
@@ -102,8 +102,9 @@ func (i *input) object(name string) json.RawMessage {
 	return value
 }
 
-// private reads the private token from the parameters, else from the header X-Private-Token.
-func (i *input) private() string {
+// privateToken reads the private token from the parameters or, if they have none, from the header
+// X-Private-Token.
+func (i *input) privateToken() string {
 	if text := i.Text("private_token"); text != "" {
 		return text
 	}

@@ -59,8 +59,8 @@ func (s *Surface) generate(c *fiber.Ctx) error {
 		return err
 	}
 	n := ledger.NewToken{
-		Metadata: i.object("metadata"), PrivateMetadata: i.object("private_metadata"), CSR: i.Text("csr"),
-		RedirectURL: i.Text("redirect_url"), RedirectMeta: i.object("redirect_meta"),
+		Metadata: i.json("metadata"), PrivateMetadata: i.json("private_metadata"), CSR: i.Text("csr"),
+		RedirectURL: i.Text("redirect_url"), RedirectMeta: i.json("redirect_meta"),
 	}
 	if err := i.Err(); err != nil {
 		return err
@@ -77,12 +77,12 @@ func (s *Surface) annotate(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	token, metadata := i.Text("token"), i.object("metadata")
+	token, metadata := i.Text("token"), i.json("metadata")
 	if err := i.Err(); err != nil {
 		return err
 	}
 	id, err := s.ledgers.Annotate(c.UserContext(), httpd.AccountOf(c), token, metadata)
-	return submitted(c, id, err)
+	return answerJob(c, id, err)
 }
 
 func (s *Surface) claim(c *fiber.Ctx) error {
@@ -90,15 +90,15 @@ func (s *Surface) claim(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	token, tokens, private := i.Text("token"), i.list("tokens"), i.private()
+	token, tokens, private := i.Text("token"), i.texts("tokens"), i.privateToken()
 	if err := i.Err(); err != nil {
 		return err
 	}
 	id, err := s.ledgers.Claim(c.UserContext(), httpd.AccountOf(c), token, tokens, private)
-	return submitted(c, id, err)
+	return answerJob(c, id, err)
 }
 
-func submitted(c *fiber.Ctx, id string, err error) error {
+func answerJob(c *fiber.Ctx, id string, err error) error {
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (s *Surface) validate(c *fiber.Ctx) error {
 		return err
 	}
 	v := ledger.Validation{
-		Token: i.Text("token"), Tokens: i.list("tokens"), Private: i.private(), PrivateMetadata: i.object("private_metadata"),
+		Token: i.Text("token"), Tokens: i.texts("tokens"), Private: i.privateToken(), PrivateMetadata: i.json("private_metadata"),
 	}
 	if err := i.Err(); err != nil {
 		return err
@@ -122,14 +122,14 @@ func (s *Surface) validate(c *fiber.Ctx) error {
 	}
 	now := s.ledgers.Now()
 	if len(v.Tokens) == 0 {
-		return data(c, validityOf(found[0], now))
+		return answerData(c, validityOf(found[0], now))
 	}
-	return data(c, httpd.Each(found, func(v ledger.Validity) listedValidity { return listedValidity{v.Text, validityOf(v, now)} }))
+	return answerData(c, httpd.Each(found, func(v ledger.Validity) listedValidity { return listedValidity{v.Text, validityOf(v, now)} }))
 }
 
 func (s *Surface) history(c *fiber.Ctx) error {
 	i := listInput(c)
-	credential := ledger.Credential{Token: params.Path(c, "token"), Private: i.private()}
+	credential := ledger.Credential{Token: params.Path(c, "token"), Private: i.privateToken()}
 	if err := i.Err(); err != nil {
 		return err
 	}
@@ -147,14 +147,14 @@ func (s *Surface) job(c *fiber.Ctx) error {
 	}
 	switch {
 	case st.Claims != nil:
-		return data(c, fiber.Map{"status": st.State, "claims": st.Claims})
+		return answerData(c, fiber.Map{"status": st.State, "claims": st.Claims})
 	case st.Token != nil:
 		if !httpd.SeesSecrets(c) {
 			st.Token.Private = ""
 		}
-		return data(c, s.detailsOf(*st.Token, st.State))
+		return answerData(c, s.detailsOf(*st.Token, st.State))
 	}
-	return data(c, statusJSON{st.State, httpd.OrNull(st.Error)})
+	return answerData(c, statusJSON{st.State, httpd.OrNull(st.Error)})
 }
 
 // follow redirects a browser to the redirect URL of a token. For every problem of the token it
@@ -163,8 +163,8 @@ func (s *Surface) follow(c *fiber.Ctx) error {
 	if err := httpd.Admit(c, httpd.API, 0); err != nil {
 		return err
 	}
-	i := queryOf(c)
-	redirectURL, err := s.ledgers.RedirectTarget(c.UserContext(), ledger.Credential{Token: params.Path(c, "token"), Private: i.private()})
+	i := newInput(c)
+	redirectURL, err := s.ledgers.RedirectTarget(c.UserContext(), ledger.Credential{Token: params.Path(c, "token"), Private: i.privateToken()})
 	if relay.KindOf(err) == relay.KindNotFound {
 		return httpd.NotFound(c)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/ledger"
 )
 
-func data(c *fiber.Ctx, v any) error { return c.JSON(fiber.Map{"data": v}) }
+func answerData(c *fiber.Ctx, v any) error { return c.JSON(fiber.Map{"data": v}) }
 
 type ledgerJSON struct {
 	Name        string `json:"name"`

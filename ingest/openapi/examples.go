@@ -21,8 +21,8 @@ type example struct {
 	Answers  map[string]map[string]any
 }
 
-// exemplify adds the examples to the bodies and answers of a document.
-func exemplify(doc *openapi3.T) error {
+// addExamples adds the examples to the bodies and answers of a document.
+func addExamples(doc *openapi3.T) error {
 	var recorded map[string]example
 	if err := json.Unmarshal(examples, &recorded); err != nil {
 		return fmt.Errorf("openapi: examples: %w", err)
@@ -31,18 +31,18 @@ func exemplify(doc *openapi3.T) error {
 		for _, op := range doc.Paths.Value(path).Operations() {
 			e := recorded[op.OperationID]
 			if op.RequestBody != nil {
-				show(op.RequestBody.Value.Content, e.Requests)
+				setExamples(op.RequestBody.Value.Content, e.Requests)
 			}
 			for status, answer := range op.Responses.Map() {
-				show(answer.Value.Content, e.Answers[status])
+				setExamples(answer.Value.Content, e.Answers[status])
 			}
 		}
 	}
 	return nil
 }
 
-// show sets the example of each media type, unless the document has one.
-func show(content openapi3.Content, examples map[string]any) {
+// setExamples sets the example of each media type, unless the document has one.
+func setExamples(content openapi3.Content, examples map[string]any) {
 	for kind, media := range content {
 		if v, ok := examples[kind]; ok && media.Example == nil && media.Examples == nil {
 			media.Example = v

@@ -12,23 +12,23 @@ import (
 // suitGenerators adapts a document to common code generators. It moves inline schemas of bodies
 // and answers into the components, under names like SignInRequest and ListEventsResult: a
 // generator would number them, InlineObject7, in an order that changes with the document. It
-// also removes constructs that generators cannot read; see nested.
+// also removes constructs that generators cannot read; see adaptNested.
 func suitGenerators(doc *openapi3.T) error {
 	n := namer{schemas: components(doc).Schemas, taken: make(map[string]bool)}
 	for name := range n.schemas {
 		n.taken[strings.ToLower(name)] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(doc.Components.Responses)) {
-		n.content(doc.Components.Responses[name].Value.Content, name+"Result")
+		n.nameContent(doc.Components.Responses[name].Value.Content, name+"Result")
 	}
 	for _, path := range slices.Sorted(maps.Keys(doc.Paths.Map())) {
 		operations := doc.Paths.Value(path).Operations()
 		for _, method := range slices.Sorted(maps.Keys(operations)) {
-			n.operation(operations[method])
+			n.nameOperation(operations[method])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.schemas)) {
-		n.nested(n.schemas[name].Value, name)
+		n.adaptNested(n.schemas[name].Value, name)
 	}
 	return n.err
 }
@@ -40,10 +40,10 @@ type namer struct {
 	err     error
 }
 
-// operation names the body and the answers of an operation.
-func (n *namer) operation(op *openapi3.Operation) {
+// nameOperation names the body and the answers of an operation.
+func (n *namer) nameOperation(op *openapi3.Operation) {
 	if op.RequestBody != nil {
-		n.content(op.RequestBody.Value.Content, titled(op.OperationID)+"Request")
+		n.nameContent(op.RequestBody.Value.Content, camelCase(op.OperationID)+"Request")
 	}
 	answers := op.Responses.Map()
 	for _, status := range slices.Sorted(maps.Keys(answers)) {
@@ -52,31 +52,31 @@ func (n *namer) operation(op *openapi3.Operation) {
 			suffix = "Error" + status
 		}
 		if answers[status].Ref == "" {
-			n.content(answers[status].Value.Content, titled(op.OperationID)+suffix)
+			n.nameContent(answers[status].Value.Content, camelCase(op.OperationID)+suffix)
 		}
 	}
 }
 
-// content names the schemas of the media types of one body.
-func (n *namer) content(content openapi3.Content, name string) {
+// nameContent names the schemas of the media types of one body.
+func (n *namer) nameContent(content openapi3.Content, name string) {
 	for _, kind := range slices.Sorted(maps.Keys(content)) {
-		if schema := content[kind].Schema; schema != nil && schema.Ref == "" && compound(schema.Value) {
-			n.name(schema, name)
+		if schema := content[kind].Schema; schema != nil && schema.Ref == "" && isCompound(schema.Value) {
+			n.moveSchema(schema, name)
 		}
 	}
 }
 
-// compound reports whether generators create a type for a schema.
-func compound(s *openapi3.Schema) bool {
-	return s.Type.Is("object") && len(s.Properties) > 0 || s.Type.Is("array") && s.Items.Ref == "" && compound(s.Items.Value) ||
+// isCompound reports whether generators create a type for a schema.
+func isCompound(s *openapi3.Schema) bool {
+	return s.Type.Is("object") && len(s.Properties) > 0 || s.Type.Is("array") && s.Items.Ref == "" && isCompound(s.Items.Value) ||
 		len(s.OneOf)+len(s.AnyOf)+len(s.AllOf) > 0
 }
 
-// nested adapts the schemas within a schema. It names values of several types, because OpenAPI
+// adaptNested adapts the schemas within a schema. It names values of several types, because OpenAPI
 // Generator 4 does not define the names of their types. It replaces oneOf by anyOf unless one
 // of the types is named, and removes the enumeration of a boolean, which the generator would
 // turn into one of strings.
-func (n *namer) nested(s *openapi3.Schema, name string) {
+func (n *namer) adaptNested(s *openapi3.Schema, name string) {
 	if !slices.ContainsFunc(s.OneOf, func(part *openapi3.SchemaRef) bool { return part.Ref != "" }) {
 		s.OneOf, s.AnyOf = nil, slices.Concat(s.OneOf, s.AnyOf)
 	}
@@ -84,25 +84,25 @@ func (n *namer) nested(s *openapi3.Schema, name string) {
 		s.Enum = nil
 	}
 	for _, property := range slices.Sorted(maps.Keys(s.Properties)) {
-		n.value(s.Properties[property], name+titled(property))
+		n.adaptValue(s.Properties[property], name+camelCase(property))
 	}
-	n.value(s.Items, name+"Item")
+	n.adaptValue(s.Items, name+"Item")
 }
 
-// value names a value in a schema if it has several types.
-func (n *namer) value(ref *openapi3.SchemaRef, name string) {
+// adaptValue adapts a schema within a schema, and names it if it has several types.
+func (n *namer) adaptValue(ref *openapi3.SchemaRef, name string) {
 	if ref == nil || ref.Ref != "" {
 		return
 	}
-	n.nested(ref.Value, name)
+	n.adaptNested(ref.Value, name)
 	if len(ref.Value.OneOf)+len(ref.Value.AnyOf) > 0 {
-		n.name(ref, name)
+		n.moveSchema(ref, name)
 	}
 }
 
-// name moves a schema into the components and replaces it by a reference. Equal schemas may have
-// the same name.
-func (n *namer) name(ref *openapi3.SchemaRef, name string) {
+// moveSchema moves a schema into the components and replaces it by a reference. Equal schemas may
+// have the same name.
+func (n *namer) moveSchema(ref *openapi3.SchemaRef, name string) {
 	same, err := equal(n.schemas[name], ref)
 	if n.taken[strings.ToLower(name)] && (!same || err != nil) {
 		n.err = fmt.Errorf("openapi: the name %s of an inline schema is taken", name)
@@ -113,8 +113,8 @@ func (n *namer) name(ref *openapi3.SchemaRef, name string) {
 	ref.Ref = "#/components/schemas/" + name
 }
 
-// titled returns a name in camel case: SearchKey for searchKey, FromDate for from_date.
-func titled(name string) string {
+// camelCase returns a name in camel case: SearchKey for searchKey, FromDate for from_date.
+func camelCase(name string) string {
 	var b strings.Builder
 	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '_' || r == '-' }) {
 		b.WriteString(strings.ToUpper(word[:1]) + word[1:])

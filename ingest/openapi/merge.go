@@ -31,7 +31,7 @@ func Merge(surfaces ...[]byte) (*openapi3.T, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := add(document, part); err != nil {
+		if err := addDocument(document, part); err != nil {
 			return nil, fmt.Errorf("openapi: %s: %w", part.Info.Title, err)
 		}
 	}
@@ -46,7 +46,7 @@ func Merge(surfaces ...[]byte) (*openapi3.T, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := exemplify(merged); err != nil {
+	if err := addExamples(merged); err != nil {
 		return nil, err
 	}
 	return merged, addSamples(merged)
@@ -64,7 +64,7 @@ func Load(source []byte) (*openapi3.T, error) {
 	return doc, nil
 }
 
-func add(document, part *openapi3.T) error {
+func addDocument(document, part *openapi3.T) error {
 	document.Tags = append(document.Tags, part.Tags...)
 	for path, item := range part.Paths.Map() {
 		if document.Paths.Value(path) != nil {

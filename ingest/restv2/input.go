@@ -32,7 +32,7 @@ func inputOf(c *fiber.Ctx) (input, error) {
 	if !params.IsJSON(c) && (len(raw) > 0 || text == "") {
 		return input{}, params.ErrNotJSON
 	}
-	body, err := object(raw)
+	body, err := parseObject(raw)
 	if err != nil {
 		return input{}, err
 	}
@@ -43,12 +43,12 @@ func inputOf(c *fiber.Ctx) (input, error) {
 	return input{params.OfRequest(c, params.OfObject(body).Or(params.OfValues(q, false)), parameterName)}, nil
 }
 
-// object parses a body; an empty one has no parameters.
-func object(raw []byte) (map[string]any, error) {
+// parseObject parses a body. An empty body has no parameters.
+func parseObject(raw []byte) (map[string]any, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
-	if !utf8.Valid(raw) || unpaired(raw) {
+	if !utf8.Valid(raw) || hasUnpairedSurrogate(raw) {
 		return nil, relay.Invalid("body", "The body is not valid UTF-8.")
 	}
 	members, err := params.Object(raw)
@@ -58,9 +58,9 @@ func object(raw []byte) (map[string]any, error) {
 	return members, nil
 }
 
-// unpaired reports whether an escape is half of a surrogate pair. encoding/json would replace it
-// with another character, and the sender would pay for a wrong message.
-func unpaired(raw []byte) bool {
+// hasUnpairedSurrogate reports whether an escape is half of a surrogate pair. encoding/json would
+// replace it with another character, and the sender would pay for a wrong message.
+func hasUnpairedSurrogate(raw []byte) bool {
 	var high bool // the previous escape was the first half of a pair
 	for len(raw) > 0 {
 		code, size := rune(-1), 1
@@ -108,13 +108,13 @@ type link struct {
 	URL string `json:"url"`
 }
 
-// list answers with a page of a complete list.
-func list[T any](c *fiber.Ctx, page relay.Page, records []T) error {
-	return paged(c, page, httpd.PageOf(page, records), len(records))
+// sendList answers with a page of a complete list.
+func sendList[T any](c *fiber.Ctx, page relay.Page, records []T) error {
+	return sendPage(c, page, httpd.PageOf(page, records), len(records))
 }
 
-// paged answers with a page of a list with total records.
-func paged[T any](c *fiber.Ctx, page relay.Page, records []T, total int) error {
+// sendPage answers with a page of a list with total records.
+func sendPage[T any](c *fiber.Ctx, page relay.Page, records []T, total int) error {
 	if records == nil {
 		records = []T{}
 	}

@@ -17,7 +17,7 @@ func FuzzInput(f *testing.F) {
 	f.Add([]byte(`[[[`))
 	f.Add([]byte(`{"destinations":[447700900123,"x"],"max_parts":7,"flash":true,"send_time":"2026-01-31 12:00:00","phone":{"home":"1"}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		members, err := object(body)
+		members, err := parseObject(body)
 		if err != nil {
 			if len(relay.FieldsOf(err)["body"]) != 1 {
 				t.Fatalf("%q: %v", body, err)

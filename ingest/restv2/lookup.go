@@ -18,7 +18,7 @@ func (s *Surface) lookUp(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return data(c, lookupJSON{
+	return answerData(c, lookupJSON{
 		Number: string(r.Number), Status: statusJSON{int(r.Code), r.Code.String()},
 		MCC: r.MCC, MNC: r.MNC, Network: networkJSON{r.Network, r.Country, httpd.OrNull(r.Contact)},
 		IMSI: httpd.OrNull(r.IMSI), Ported: r.Ported, Roaming: r.Roaming,

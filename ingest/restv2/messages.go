@@ -47,7 +47,7 @@ func (s *Surface) listPending(c *fiber.Ctx) error {
 			pending[i].Data = ""
 		}
 	}
-	return paged(c, page, pending, total)
+	return sendPage(c, page, pending, total)
 }
 
 func (s *Surface) previewMessage(c *fiber.Ctx) error {
@@ -59,7 +59,7 @@ func (s *Surface) previewMessage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return data(c, previewOf(o, v))
+	return answerData(c, previewOf(o, v))
 }
 
 // sendMessage charges for a message and queues it.
@@ -84,7 +84,7 @@ func (s *Surface) send(c *fiber.Ctx, o message.Order) error {
 	httpd.NoteOf(c).After = httpd.Each(sent.Messages, func(m message.MessageView) fiber.Map {
 		return fiber.Map{"id": m.ID, "destination": m.Destination} // without the text
 	})
-	return paged(c, relay.Page{Number: 1, PerPage: len(views)}, views, len(views))
+	return sendPage(c, relay.Page{Number: 1, PerPage: len(views)}, views, len(views))
 }
 
 // textOrder reads the order of preview and send. Its error names all invalid parameters.
@@ -109,9 +109,9 @@ func (s *Surface) addProblems(o message.Order, i input) error {
 		return nil // Send and Preview check the order themselves
 	}
 	p := i.Problems
-	ofOrder := s.deps.Messages.Check(o)
-	maps.DeleteFunc(ofOrder, func(field string, _ []string) bool { return len(p[field]) > 0 })
-	maps.Copy(p, ofOrder)
+	orderProblems := s.deps.Messages.Check(o)
+	maps.DeleteFunc(orderProblems, func(field string, _ []string) bool { return len(p[field]) > 0 })
+	maps.Copy(p, orderProblems)
 	return p.Err()
 }
 
@@ -236,5 +236,5 @@ func (s *Surface) getCredit(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return data(c, fiber.Map{"credit": n})
+	return answerData(c, fiber.Map{"credit": n})
 }

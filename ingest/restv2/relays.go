@@ -15,36 +15,36 @@ type relayHandlers struct {
 	kind inbound.Kind
 }
 
-func (s relayHandlers) actions(c *fiber.Ctx) error {
+func (h relayHandlers) actions(c *fiber.Ctx) error {
 	page, err := pageOf(c)
 	if err != nil {
 		return err
 	}
-	return list(c, page, inbound.Actions(s.kind))
+	return sendList(c, page, inbound.Actions(h.kind))
 }
 
-func (s relayHandlers) list(c *fiber.Ctx) error {
+func (h relayHandlers) list(c *fiber.Ctx) error {
 	i := listInput(c)
-	number, page := i.Text(inbound.NumberField(s.kind)), i.Page(perPage)
+	number, page := i.Text(inbound.NumberField(h.kind)), i.Page(perPage)
 	if err := i.Err(); err != nil {
 		return err
 	}
-	found, err := s.deps.Relays.List(c.UserContext(), httpd.AccountOf(c), s.kind, number)
+	found, err := h.deps.Relays.List(c.UserContext(), httpd.AccountOf(c), h.kind, number)
 	if err != nil {
 		return err
 	}
-	return list(c, page, httpd.Each(found, func(r inbound.Relay) relayJSON { return relayOf(c, r) }))
+	return sendList(c, page, httpd.Each(found, func(r inbound.Relay) relayJSON { return relayOf(c, r) }))
 }
 
-func (s relayHandlers) get(c *fiber.Ctx) error {
-	r, err := s.deps.Relays.Get(c.UserContext(), httpd.AccountOf(c), s.kind, params.Path(c, "relay"))
+func (h relayHandlers) get(c *fiber.Ctx) error {
+	r, err := h.deps.Relays.Get(c.UserContext(), httpd.AccountOf(c), h.kind, params.Path(c, "relay"))
 	if err != nil {
 		return err
 	}
-	return data(c, relayOf(c, r))
+	return answerData(c, relayOf(c, r))
 }
 
-func (s relayHandlers) patch(c *fiber.Ctx) error {
+func (h relayHandlers) patch(c *fiber.Ctx) error {
 	// filter is an extension; null and "" remove it.
 	i, err := inputOf(c)
 	if err != nil {
@@ -57,56 +57,56 @@ func (s relayHandlers) patch(c *fiber.Ctx) error {
 	if err := i.Err(); err != nil {
 		return err
 	}
-	oldRelay, err := s.deps.Relays.Get(c.UserContext(), httpd.AccountOf(c), s.kind, params.Path(c, "relay"))
+	oldRelay, err := h.deps.Relays.Get(c.UserContext(), httpd.AccountOf(c), h.kind, params.Path(c, "relay"))
 	if err != nil {
 		return err
 	}
-	r, err := s.deps.Relays.Change(c.UserContext(), httpd.AccountOf(c), s.kind, oldRelay.ID, change)
+	r, err := h.deps.Relays.Change(c.UserContext(), httpd.AccountOf(c), h.kind, oldRelay.ID, change)
 	if err != nil {
 		return err
 	}
 	n := httpd.NoteOf(c)
 	n.Before, n.After = relayOf(c, oldRelay), relayOf(c, r)
-	return data(c, relayOf(c, r))
+	return answerData(c, relayOf(c, r))
 }
 
-func (s relayHandlers) create(c *fiber.Ctx) error {
+func (h relayHandlers) create(c *fiber.Ctx) error {
 	i, err := inputOf(c)
 	if err != nil {
 		return err
 	}
 	r := inbound.Relay{
-		Account: httpd.AccountOf(c), Kind: s.kind, Number: i.Required(inbound.NumberField(s.kind)), Filter: i.Text("filter"),
+		Account: httpd.AccountOf(c), Kind: h.kind, Number: i.Required(inbound.NumberField(h.kind)), Filter: i.Text("filter"),
 		Action: inbound.Action{Name: i.Required("action"), Parameters: i.Texts("parameters")},
 	}
-	if s.kind == inbound.Geographic {
+	if h.kind == inbound.Geographic {
 		r.ICCID = i.Text("iccid")
 	}
 	if err := i.Err(); err != nil {
 		return err
 	}
-	if r, err = s.deps.Relays.Create(c.UserContext(), r); err != nil {
+	if r, err = h.deps.Relays.Create(c.UserContext(), r); err != nil {
 		return err
 	}
 	httpd.NoteOf(c).Target = r.ID
-	return data(c.Status(fiber.StatusCreated), relayOf(c, r))
+	return answerData(c.Status(fiber.StatusCreated), relayOf(c, r))
 }
 
-func (s relayHandlers) delete(c *fiber.Ctx) error {
+func (h relayHandlers) delete(c *fiber.Ctx) error {
 	acct, id := httpd.AccountOf(c), params.Path(c, "relay")
-	r, err := s.deps.Relays.Get(c.UserContext(), acct, s.kind, id)
+	r, err := h.deps.Relays.Get(c.UserContext(), acct, h.kind, id)
 	if err != nil {
 		return err
 	}
 	httpd.NoteOf(c).Before = relayOf(c, r)
-	if err := s.deps.Relays.Delete(c.UserContext(), acct, s.kind, id); err != nil {
+	if err := h.deps.Relays.Delete(c.UserContext(), acct, h.kind, id); err != nil {
 		return err
 	}
 	return c.SendStatus(fiber.StatusNoContent)
 }
 
 // try answers with the requests of a relay for a message. It sends them if send is set.
-func (s relayHandlers) try(c *fiber.Ctx) error {
+func (h relayHandlers) try(c *fiber.Ctx) error {
 	i, err := inputOf(c)
 	if err != nil {
 		return err
@@ -117,15 +117,15 @@ func (s relayHandlers) try(c *fiber.Ctx) error {
 	if err := i.Err(); err != nil {
 		return err
 	}
-	r, err := s.deps.Relays.Get(c.UserContext(), httpd.AccountOf(c), s.kind, params.Path(c, "relay"))
+	r, err := h.deps.Relays.Get(c.UserContext(), httpd.AccountOf(c), h.kind, params.Path(c, "relay"))
 	if err != nil {
 		return err
 	}
-	e, err := s.deps.TryRelay(c.UserContext(), r, t)
+	e, err := h.deps.TryRelay(c.UserContext(), r, t)
 	if err != nil {
 		return err
 	}
-	return data(c, trialJSON{string(e.State), e.Reason, e.Outcome, t.Send, append([]outbox.Outgoing{}, e.Outgoing...)})
+	return answerData(c, trialJSON{string(e.State), e.Reason, e.Outcome, t.Send, append([]outbox.Outgoing{}, e.Outgoing...)})
 }
 
 func (s *Surface) readInbox(c *fiber.Ctx) error {
@@ -137,7 +137,7 @@ func (s *Surface) readInbox(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return paged(c, page, httpd.Each(inboxMessages, inboxMessageOf), total)
+	return sendPage(c, page, httpd.Each(inboxMessages, inboxMessageOf), total)
 }
 
 func (s *Surface) acknowledge(c *fiber.Ctx) error {

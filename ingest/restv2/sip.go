@@ -30,17 +30,17 @@ func (s *Surface) requestCDR(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return data(c, fiber.Map{"handle": o.Handle, "expires_at": o.ExpiresAt().Format(time.DateTime)})
+	return answerData(c, fiber.Map{"handle": o.Handle, "expires_at": o.ExpiresAt().Format(time.DateTime)})
 }
 
-// date reads a required time, in UTC. A day without a time is its midnight plus ofDay.
-func (i input) date(name string, ofDay time.Duration) time.Time {
+// date reads a required time, in UTC. A day without a time is its midnight plus dayOffset.
+func (i input) date(name string, dayOffset time.Duration) time.Time {
 	t := i.Time(name, "a date like 2026-01-31 12:00:00")
 	if t.IsZero() {
 		return t
 	}
 	if _, day := iso8601.ParseDay(strings.TrimSpace(i.Text(name))); day {
-		t = t.Add(ofDay)
+		t = t.Add(dayOffset)
 	}
 	return t
 }
@@ -83,5 +83,5 @@ func (s *Surface) listSourceIPs(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return data(c, append([]sip.Trunk{}, trunks...))
+	return answerData(c, append([]sip.Trunk{}, trunks...))
 }

@@ -99,7 +99,7 @@ func inboxMessageOf(k inbound.InboxMessage) inboxMessageJSON {
 	}
 }
 
-func data(c *fiber.Ctx, v any) error { return c.JSON(fiber.Map{"data": v}) }
+func answerData(c *fiber.Ctx, v any) error { return c.JSON(fiber.Map{"data": v}) }
 
 // pendingJSON is a pending message; times are UTC.
 type pendingJSON struct {

@@ -1,6 +1,5 @@
-// Package restv3 is the REST surface of SIM management, /v3/mno/…, after
-// document 2 of the specification. The token is in X-Auth-Token, with the scope
-// cellular.
+// Package restv3 provides the REST operations of SIM management at /v3/mno/…. The token is in
+// X-Auth-Token, with the scope cellular.
 //
 // Answers have an envelope: success, message, data, and meta for lists. The answer to invalid
 // parameters is 422, "Validation error." and errors, a map of parameters to reasons. Answers of

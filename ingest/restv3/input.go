@@ -39,11 +39,11 @@ func inputOf(c *fiber.Ctx) (input, error) {
 			return input{}, relay.Invalid("body", err.Error())
 		}
 	}
-	requested, err := queryOf(c)
+	query, err := queryOf(c)
 	if err != nil {
 		return input{}, err
 	}
-	return input{params.OfRequest(c, params.OfObject(body).Or(params.OfValues(requested, true)), relay.FieldWords)}, nil
+	return input{params.OfRequest(c, params.OfObject(body).Or(params.OfValues(query, true)), relay.FieldWords)}, nil
 }
 
 // read calls fields with the parameters of a request and returns its result.
@@ -70,11 +70,11 @@ func change[A, B any](name string, fields func(input) A, do func(context.Context
 
 // queryOf reads the query, copied out of Fiber's buffer.
 func queryOf(c *fiber.Ctx) (url.Values, error) {
-	requested, err := url.ParseQuery(string(c.Request().URI().QueryString()))
+	query, err := url.ParseQuery(string(c.Request().URI().QueryString()))
 	if err != nil {
 		return nil, relay.Invalid("query", "The query must be URL-encoded.")
 	}
-	return requested, nil
+	return query, nil
 }
 
 // create returns a function that calls do with the result of fields.
@@ -88,7 +88,7 @@ func create[A, B any](fields func(input) A, do func(context.Context, relay.Accou
 	}
 }
 
-func ofRecord[A any](name string, get func(context.Context, relay.AccountID, string) (A, error)) func(*fiber.Ctx) (A, error) {
+func getByID[A any](name string, get func(context.Context, relay.AccountID, string) (A, error)) func(*fiber.Ctx) (A, error) {
 	return func(c *fiber.Ctx) (A, error) {
 		return get(c.UserContext(), httpd.AccountOf(c), params.Path(c, name))
 	}
@@ -191,12 +191,12 @@ func list[A, B any](message string, columns, filterable []string, find func(*fib
 		if err != nil {
 			return err
 		}
-		return paged(c, message, q.Page, httpd.Each(found, render), total)
+		return sendPage(c, message, q.Page, httpd.Each(found, render), total)
 	}
 }
 
-// paged answers with a page of a list.
-func paged[T any](c *fiber.Ctx, message string, page relay.Page, records []T, total int) error {
+// sendPage answers with a page of a list.
+func sendPage[T any](c *fiber.Ctx, message string, page relay.Page, records []T, total int) error {
 	return c.JSON(envelope{Success: true, Message: message, Data: records, Meta: &metaJSON{
 		CurrentPage: page.Number, LastPage: page.Pages(total), PerPage: page.PerPage, Total: total, Count: len(records),
 	}})

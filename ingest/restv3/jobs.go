@@ -48,7 +48,7 @@ func (s *Surface) listJobs(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return paged(c, "Jobs found.", page, httpd.Each(found, jobOf), total)
+	return sendPage(c, "Jobs found.", page, httpd.Each(found, jobOf), total)
 }
 
 type statusJSON struct {
@@ -72,7 +72,7 @@ type orderedJSON struct {
 	} `json:"data"`
 }
 
-func order(message string, request func(context.Context, relay.AccountID, usage.Request) (string, error)) fiber.Handler {
+func requestReport(message string, request func(context.Context, relay.AccountID, usage.Request) (string, error)) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		report, err := read(c, input.usage)
 		if err != nil {
@@ -104,9 +104,9 @@ func (i input) timestamp(name string) time.Time {
 	return i.Time(name, "an ISO 8601 date and time, like 2026-01-31T12:00:00Z")
 }
 
-// unready returns an error for a report that is not completed, missing for a report that does not
-// exist, and any other error as it is.
-func unready(err, missing error) error {
+// reportError returns an error for a report that is not completed, missing for a report that does
+// not exist, and any other error as it is.
+func reportError(err, missing error) error {
 	switch {
 	case errors.Is(err, usage.ErrNotCompleted):
 		return sim.Refuse(relay.KindInvalid, "Job is not completed.")
@@ -119,7 +119,7 @@ func unready(err, missing error) error {
 func (s *Surface) streamCDR(c *fiber.Ctx) error {
 	f, err := s.Usage.CDR(c.UserContext(), httpd.AccountOf(c), params.Path(c, "id"))
 	if err != nil {
-		return unready(err, sim.Refuse(relay.KindNotFound, "File not found."))
+		return reportError(err, sim.Refuse(relay.KindNotFound, "File not found."))
 	}
 	c.Set(fiber.HeaderContentType, "text/csv")
 	c.Set(fiber.HeaderContentDisposition, `attachment; filename="`+f.Name+`"`)
@@ -148,11 +148,11 @@ func (s *Surface) usageReport(c *fiber.Ctx) error {
 	}
 	r, err := s.Usage.Usage(c.UserContext(), httpd.AccountOf(c), params.Path(c, "id"), page.Offset(), page.PerPage)
 	if err != nil {
-		return unready(err, sim.Refuse(relay.KindNotFound, "Invalid job."))
+		return reportError(err, sim.Refuse(relay.KindNotFound, "Invalid job."))
 	}
 	const micros = "2006-01-02T15:04:05.000000Z"
 	start, end := r.From.UTC().Format(micros), r.To.UTC().Format(micros)
-	return paged(c, "Usage report found.", page, httpd.Each(r.Rows, func(row usage.Row) usageRowJSON {
+	return sendPage(c, "Usage report found.", page, httpd.Each(r.Rows, func(row usage.Row) usageRowJSON {
 		return usageRowJSON{row.ICCID, row.Subscriber, row.Company, start, end, row.Bytes, "bytes"}
 	}), r.Total)
 }

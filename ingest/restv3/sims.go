@@ -97,9 +97,9 @@ func (s *Surface) attach(c *fiber.Ctx) error {
 	return sendResult(c, fiber.StatusCreated, "ICCIDs attached to the pool.", nil)
 }
 
-// begin returns a handler that answers with the id of the job that start creates.
-func begin(message string, start func(*fiber.Ctx) (id string, err error)) fiber.Handler {
-	return record(fiber.StatusOK, message, start, func(id string) fiber.Map { return fiber.Map{"id": id} })
+// startJob returns a handler that answers with the id of the job that start creates.
+func startJob(message string, start func(*fiber.Ctx) (id string, err error)) fiber.Handler {
+	return sendRecord(fiber.StatusOK, message, start, func(id string) fiber.Map { return fiber.Map{"id": id} })
 }
 
 func (i input) activation() (a provisioning.Activation) {

@@ -19,8 +19,8 @@ func sendResult(c *fiber.Ctx, status int, message string, data any) error {
 	return c.Status(status).JSON(envelope{Success: true, Message: message, Data: data})
 }
 
-// record returns a handler that answers with the rendered record of handle.
-func record[A, B any](status int, message string, handle func(*fiber.Ctx) (A, error), render func(A) B) fiber.Handler {
+// sendRecord returns a handler that answers with the rendered record of handle.
+func sendRecord[A, B any](status int, message string, handle func(*fiber.Ctx) (A, error), render func(A) B) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		v, err := handle(c)
 		if err != nil {

@@ -37,8 +37,8 @@ func (a answer) encode(v version, o operation) []byte {
 	}
 	var b bytes.Buffer
 	b.WriteString("<" + o.answerName() + ` xmlns="` + Namespace + `">`)
-	for _, e := range answered() {
-		leaf(&b, e.name, texts[e.name])
+	for _, e := range answerElements() {
+		writeElement(&b, e.name, texts[e.name])
 	}
 	b.WriteString("</" + o.answerName() + ">")
 	return wrap(v, b.Bytes())
@@ -50,15 +50,15 @@ func refusal(o operation, err error) (answer, error) {
 	case relay.KindNoCredit:
 		return answer{code: noCredit, description: "Insufficient credit."}, nil
 	case relay.KindInvalid:
-		return answer{code: invalid, description: "Invalid request: " + inElements(o, relay.FieldsOf(err)) + "."}, nil
+		return answer{code: invalid, description: "Invalid request: " + describeProblems(o, relay.FieldsOf(err)) + "."}, nil
 	case relay.KindUnavailable:
 		return answer{code: unavailable, description: tryLater}, nil
 	}
 	return answer{}, err
 }
 
-// inElements describes the problems of parameters with the paths of their elements.
-func inElements(o operation, fields map[string][]string) string {
+// describeProblems describes the problems of parameters with the paths of their elements.
+func describeProblems(o operation, fields map[string][]string) string {
 	paths := pathsOf(o.children, "")
 	var reasons []string
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
@@ -137,16 +137,16 @@ func (f *fault) encode() []byte {
 	b.WriteString("<s:Fault>")
 	if f.version == soap12 {
 		b.WriteString("<s:Code>")
-		leaf(&b, "s:Value", code)
+		writeElement(&b, "s:Value", code)
 		if f.code == unauthenticated {
 			b.WriteString(`<s:Subcode><s:Value xmlns:m="` + Namespace + `">m:Unauthenticated</s:Value></s:Subcode>`)
 		}
 		b.WriteString(`</s:Code><s:Reason><s:Text xml:lang="en">`)
-		escape(&b, f.reason)
+		writeEscaped(&b, f.reason)
 		b.WriteString("</s:Text></s:Reason>")
 	} else {
-		leaf(&b, "faultcode", code)
-		leaf(&b, "faultstring", f.reason)
+		writeElement(&b, "faultcode", code)
+		writeElement(&b, "faultstring", f.reason)
 	}
 	b.WriteString("</s:Fault>")
 	return wrap(f.version, b.Bytes())
@@ -162,13 +162,13 @@ func wrap(v version, body []byte) []byte {
 	return b.Bytes()
 }
 
-func leaf(b *bytes.Buffer, name, text string) {
+func writeElement(b *bytes.Buffer, name, text string) {
 	b.WriteString("<" + name + ">")
-	escape(b, text)
+	writeEscaped(b, text)
 	b.WriteString("</" + name + ">")
 }
 
-// escape writes text. It replaces characters that are invalid in XML by U+FFFD.
-func escape(b *bytes.Buffer, text string) {
+// writeEscaped writes text. It replaces characters that are invalid in XML by U+FFFD.
+func writeEscaped(b *bytes.Buffer, text string) {
 	_ = xml.EscapeText(b, []byte(text)) // a buffer returns no errors
 }

@@ -42,7 +42,7 @@ func operations() []operation {
 			children: childrenOf(
 				element{name: "message", param: "message", kind: textKind()},
 				element{name: "messagetype", param: "flash", kind: enumKind("text", "flash")},
-				element{name: "maxconcat", param: "max_parts", kind: between(1, 255), optional: true},
+				element{name: "maxconcat", param: "max_parts", kind: rangeKind(1, 255), optional: true},
 			),
 		},
 		{
@@ -64,9 +64,9 @@ func operations() []operation {
 			children: childrenOf(
 				element{name: "subject", param: "subject", kind: textKind()},
 				element{name: "mmsurl", param: "url", kind: textKind()},
-				element{name: "filesize", param: "size", kind: between(0, 1<<32-1)},
+				element{name: "filesize", param: "size", kind: rangeKind(0, 1<<32-1)},
 				element{name: "class", param: "class", kind: numberKind("80", "81", "82", "83")},
-				element{name: "expiry", param: "expiry", kind: atLeast(0)},
+				element{name: "expiry", param: "expiry", kind: minimumKind(0)},
 			),
 		},
 	}
@@ -103,8 +103,8 @@ func credentials() []element {
 	return []element{{name: "username", kind: textKind()}, {name: "password", kind: textKind()}}
 }
 
-// answered returns the children of every answer.
-func answered() []element {
+// answerElements returns the children of every answer.
+func answerElements() []element {
 	return []element{
 		{name: "responsecode", kind: textKind()}, {name: "creditsused", kind: textKind()}, {name: "description", kind: textKind()},
 	}

@@ -1,6 +1,6 @@
-// Package soap is the SOAP surface of messaging, POST /soap and GET /soap?wsdl,
-// after document 1 of the specification: SoapSendSms, SoapSendBinarySms,
-// SoapSendWapPush and SoapSendMMSNot, document style, literal use.
+// Package soap provides the SOAP operations of messaging at POST /soap, and their description at
+// GET /soap?wsdl: SoapSendSms, SoapSendBinarySms, SoapSendWapPush and SoapSendMMSNot, document
+// style, literal use.
 //
 // contract.go describes the elements of requests and answers; a test compares messaging.wsdl
 // with it. Answers have the version of their request, SOAP 1.1 (W3C note of 2000-05-08) or 1.2

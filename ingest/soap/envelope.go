@@ -18,20 +18,20 @@ type envelope struct {
 	request *node // the element in the Body
 }
 
-// open parses an envelope. The error is a *fault in the version of the envelope, or in the version
-// of the Content-Type if the version of the envelope is unknown.
-func open(raw []byte, contentType string) (envelope, error) {
+// parseEnvelope parses an envelope. The error is a *fault in the version of the envelope, or in the
+// version of the Content-Type if the version of the envelope is unknown.
+func parseEnvelope(raw []byte, contentType string) (envelope, error) {
 	e := envelope{version: versionOf(contentType)}
-	utf8, err := asUTF8(raw, contentType)
+	utf8, err := toUTF8(raw, contentType)
 	if err != nil {
-		return e, e.sender(err.Error())
+		return e, e.senderFault(err.Error())
 	}
 	root, err := parse(utf8)
 	if err != nil {
-		return e, e.sender(err.Error())
+		return e, e.senderFault(err.Error())
 	}
 	if root.name.Local != "Envelope" {
-		return e, e.sender(fmt.Sprintf("The root element is %s, not an Envelope.", quoteClipped(root.name.Local)))
+		return e, e.senderFault(fmt.Sprintf("The root element is %s, not an Envelope.", quoteClipped(root.name.Local)))
 	}
 	switch root.name.Space {
 	case soap11.namespace():
@@ -45,57 +45,57 @@ func open(raw []byte, contentType string) (envelope, error) {
 	for i, part := range root.children {
 		switch {
 		case part.hasName(e.version.namespace(), "Header") && i == 0:
-			if err := e.header(part); err != nil {
+			if err := e.readHeader(part); err != nil {
 				return e, err
 			}
 		case part.hasName(e.version.namespace(), "Body") && bodies == 0:
 			bodies++
 			if len(part.children) != 1 {
-				return e, e.sender(fmt.Sprintf("The Body has %d elements, not one (byte %d).", len(part.children), part.offset))
+				return e, e.senderFault(fmt.Sprintf("The Body has %d elements, not one (byte %d).", len(part.children), part.offset))
 			}
 			e.request = part.children[0]
 		default:
-			return e, e.sender(fmt.Sprintf("The Envelope must hold a Header and a Body, not %s (byte %d).", quoteClipped(part.name.Local), part.offset))
+			return e, e.senderFault(fmt.Sprintf("The Envelope must hold a Header and a Body, not %s (byte %d).", quoteClipped(part.name.Local), part.offset))
 		}
 	}
 	if e.request == nil {
-		return e, e.sender("The Envelope has no Body.")
+		return e, e.senderFault("The Envelope has no Body.")
 	}
 	return e, nil
 }
 
-// header sets auth, and refuses unknown header blocks with mustUnderstand.
-func (e *envelope) header(h *node) error {
+// readHeader sets auth, and refuses unknown header blocks with mustUnderstand.
+func (e *envelope) readHeader(h *node) error {
 	for _, block := range h.children {
 		switch {
 		case block.hasName(Namespace, authHeader) && e.auth == nil:
 			e.auth = block
 		case block.hasName(Namespace, authHeader):
-			return e.sender(fmt.Sprintf("The header %s is given twice (byte %d).", authHeader, block.offset))
-		case e.version.required(block) && e.version.forUs(block):
+			return e.senderFault(fmt.Sprintf("The header %s is given twice (byte %d).", authHeader, block.offset))
+		case e.version.mustUnderstand(block) && e.version.isForReceiver(block):
 			return &fault{version: e.version, code: mustUnderstand, reason: fmt.Sprintf("The header %s must be understood, and is not (byte %d).", quoteClipped(block.name.Local), block.offset)}
 		}
 	}
 	return nil
 }
 
-func (e *envelope) sender(reason string) *fault {
+func (e *envelope) senderFault(reason string) *fault {
 	return &fault{version: e.version, code: senderFault, reason: reason}
 }
 
 var encodingDeclaration = regexp.MustCompile(`^<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']`)
 
-// asUTF8 converts a document to UTF-8. The first of these that is present determines the encoding:
+// toUTF8 converts a document to UTF-8. The first of these that is present determines the encoding:
 // the byte order mark, the charset of the Content-Type, the XML declaration.
-func asUTF8(raw []byte, contentType string) ([]byte, error) {
+func toUTF8(raw []byte, contentType string) ([]byte, error) {
 	if remaining, ok := bytes.CutPrefix(raw, []byte("\xef\xbb\xbf")); ok {
 		return remaining, nil
 	}
 	if remaining, ok := bytes.CutPrefix(raw, []byte("\xfe\xff")); ok {
-		return fromUTF16(remaining, unicode.BigEndian)
+		return decodeUTF16(remaining, unicode.BigEndian)
 	}
 	if remaining, ok := bytes.CutPrefix(raw, []byte("\xff\xfe")); ok {
-		return fromUTF16(remaining, unicode.LittleEndian)
+		return decodeUTF16(remaining, unicode.LittleEndian)
 	}
 	label := "" // of the XML declaration
 	if m := encodingDeclaration.FindSubmatch(raw[:min(len(raw), 200)]); m != nil {
@@ -113,7 +113,7 @@ func asUTF8(raw []byte, contentType string) ([]byte, error) {
 	return nil, &unreadable{reason: fmt.Sprintf("The character encoding %s is not supported; use UTF-8.", quoteClipped(label))}
 }
 
-func fromUTF16(raw []byte, order unicode.Endianness) ([]byte, error) {
+func decodeUTF16(raw []byte, order unicode.Endianness) ([]byte, error) {
 	if len(raw)%2 != 0 {
 		return nil, &unreadable{offset: int64(len(raw)), reason: "The body is not valid UTF-16: its length is odd."}
 	}
@@ -152,8 +152,9 @@ func versionOf(contentType string) version {
 	return soap11
 }
 
-// forUs reports whether a header block is addressed to the next node or the ultimate receiver.
-func (v version) forUs(block *node) bool {
+// isForReceiver reports whether a header block is addressed to the next node or the ultimate
+// receiver.
+func (v version) isForReceiver(block *node) bool {
 	if v == soap12 {
 		role := strings.TrimPrefix(block.attr(v.namespace(), "role"), v.namespace()+"/role/")
 		return role == "" || role == "next" || role == "ultimateReceiver"
@@ -162,8 +163,8 @@ func (v version) forUs(block *node) bool {
 	return actor == "" || actor == "http://schemas.xmlsoap.org/soap/actor/next"
 }
 
-// required reports whether a header block must be understood.
-func (v version) required(block *node) bool {
+// mustUnderstand reports whether a header block must be understood.
+func (v version) mustUnderstand(block *node) bool {
 	must := block.attr(v.namespace(), "mustUnderstand")
 	return must == "1" || must == "true" && v == soap12
 }

@@ -25,12 +25,12 @@ func textKind() kind                  { return kind{xsd: "string"} }
 func msisdnKind() kind                { return kind{xsd: "string", number: true} }
 func enumKind(texts ...string) kind   { return kind{xsd: "string", enumerated: texts} }
 func numberKind(texts ...string) kind { return kind{xsd: "integer", enumerated: texts} }
-func between(minimum, limit int64) kind {
+func rangeKind(minimum, limit int64) kind {
 	return kind{xsd: "integer", minimum: &minimum, maximum: &limit}
 }
-func atLeast(minimum int64) kind { return kind{xsd: "integer", minimum: &minimum} }
-func octetsKind() kind           { return kind{xsd: "hexBinary"} }
-func dateTimeKind() kind         { return kind{xsd: "dateTime"} }
+func minimumKind(minimum int64) kind { return kind{xsd: "integer", minimum: &minimum} }
+func octetsKind() kind               { return kind{xsd: "hexBinary"} }
+func dateTimeKind() kind             { return kind{xsd: "dateTime"} }
 
 func (k kind) orEmpty() kind { k.empty = true; return k }
 

@@ -18,6 +18,6 @@ var description []byte
 // wsdl returns the description of the operations in WSDL 1.1, with the address of the ports.
 func wsdl(address string) []byte {
 	var escaped bytes.Buffer
-	escape(&escaped, address)
+	writeEscaped(&escaped, address)
 	return bytes.ReplaceAll(description, []byte("ADDRESS"), escaped.Bytes())
 }

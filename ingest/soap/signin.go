@@ -19,8 +19,8 @@ type Logins interface {
 }
 
 const (
-	// verifiedFor is the time for which a verified password is not hashed again.
-	verifiedFor = 10 * time.Minute
+	// verifiedTime is the time for which a verified password is not hashed again.
+	verifiedTime = 10 * time.Minute
 	// maxVerified and maxRejected are the largest sizes of the two caches. The caches are
 	// separate so that wrong passwords cannot evict verified ones.
 	maxVerified, maxRejected = 10_000, 10_000
@@ -30,8 +30,8 @@ const (
 
 // authenticator verifies usernames and passwords. It hashes one password at a time, because hashing
 // is slow and a flood of wrong passwords must not use more than one processor. Clients whose
-// password is in the cache do not wait. The keys of the caches are keyed digests of username, password
-// and stored hash, so that a changed password is verified again.
+// password is in the cache do not wait. The keys of the caches are keyed digests of username,
+// password and stored hash, so that a changed password is verified again.
 type authenticator struct {
 	logins    Logins
 	now       func() time.Time
@@ -83,19 +83,19 @@ func (a *authenticator) authenticate(ctx context.Context, username, password str
 // verify compares a password with the stored hash, unless the result is cached.
 func (a *authenticator) verify(ctx context.Context, username, hash, sum string) (bool, error) {
 	pair := a.digest(username, hash, sum)
-	if ok, known := a.cached(pair); known {
+	if ok, known := a.lookUp(pair); known {
 		return ok, nil
 	}
 	if err := a.acquire(ctx); err != nil {
 		return false, err
 	}
 	defer func() { <-a.slot }()
-	if ok, known := a.cached(pair); known { // another request verified the same pair meanwhile
+	if ok, known := a.lookUp(pair); known { // another request verified the same pair meanwhile
 		return ok, nil
 	}
 	ok, err := a.check(hash, sum)
 	if err == nil {
-		a.cache(pair, ok)
+		a.store(pair, ok)
 	}
 	return ok, err
 }
@@ -120,17 +120,17 @@ func (a *authenticator) digest(username, hash, sum string) (d digest) {
 	return d
 }
 
-func (a *authenticator) cached(pair digest) (ok, known bool) {
+func (a *authenticator) lookUp(pair digest) (ok, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	verifiedAt, ok := a.verified[pair]
-	if ok && a.now().Sub(verifiedAt) < verifiedFor {
+	if ok && a.now().Sub(verifiedAt) < verifiedTime {
 		return true, true
 	}
 	return false, a.rejected[pair]
 }
 
-func (a *authenticator) cache(pair digest, ok bool) {
+func (a *authenticator) store(pair digest, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !ok {

@@ -145,7 +145,7 @@ func TestLoginCachesAreBounded(t *testing.T) {
 	}
 	relaytest.Equal(t, "the number of verified logins", len(a.verified), 1)
 	for i := range maxVerified + 5 {
-		a.cache(a.digest(fmt.Sprint(i), "h", "s"), true)
+		a.store(a.digest(fmt.Sprint(i), "h", "s"), true)
 	}
 	if len(a.verified) > maxVerified {
 		t.Errorf("%d verified logins, want at most %d", len(a.verified), maxVerified)

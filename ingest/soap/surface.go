@@ -59,11 +59,11 @@ func (s *Surface) Mount(app *httpd.App) {
 
 // describe answers with the WSDL at ?wsdl; the case of the letters does not matter.
 func (s *Surface) describe(c *fiber.Ctx) error {
-	requested := false
+	wantsWSDL := false
 	for name := range c.Request().URI().QueryArgs().All() {
-		requested = requested || strings.EqualFold(string(name), "wsdl")
+		wantsWSDL = wantsWSDL || strings.EqualFold(string(name), "wsdl")
 	}
-	if !requested {
+	if !wantsWSDL {
 		return httpd.Message(c, fiber.StatusNotFound, "Not found. The description of the SOAP interface is at "+Path+"?wsdl.")
 	}
 	c.Set(fiber.HeaderContentType, soap11.contentType())
@@ -94,8 +94,8 @@ func (s *Surface) faultOf(c *fiber.Ctx, e envelope, err error) *fault {
 	if errors.Is(err, httpd.ErrOverloaded) {
 		return &fault{version: e.version, code: overloaded, reason: tryLater}
 	}
-	if http, ok := errors.AsType[*fiber.Error](err); ok {
-		return e.sender(http.Message)
+	if fiberErr, ok := errors.AsType[*fiber.Error](err); ok {
+		return e.senderFault(fiberErr.Message)
 	}
 	if relay.KindOf(err) == relay.KindUnavailable {
 		return &fault{version: e.version, code: receiverFault, reason: tryLater}
@@ -110,12 +110,12 @@ func (s *Surface) serve(c *fiber.Ctx) (e envelope, body []byte, err error) {
 	e.version = versionOf(contentType)
 	raw, err := httpd.Body(c, maxBody)
 	if errors.Is(err, httpd.ErrBodyTooLarge) {
-		return e, nil, e.sender("The body is longer than 256 KiB.")
+		return e, nil, e.senderFault("The body is longer than 256 KiB.")
 	}
 	if err != nil {
 		return e, nil, err
 	}
-	if e, err = open(raw, contentType); err != nil {
+	if e, err = parseEnvelope(raw, contentType); err != nil {
 		return e, nil, err
 	}
 	op, err := s.operationOf(&e, c.Get("SOAPAction"), contentType)
@@ -131,7 +131,7 @@ func (s *Surface) serve(c *fiber.Ctx) (e envelope, body []byte, err error) {
 func (s *Surface) operationOf(e *envelope, header, contentType string) (operation, error) {
 	requested := slices.IndexFunc(s.operations, func(o operation) bool { return e.request.hasName(Namespace, o.name) })
 	if requested < 0 {
-		return operation{}, e.sender("There is no operation " + quoteClipped(e.request.name.Local) + " in the namespace " + quoteClipped(e.request.name.Space) + ".")
+		return operation{}, e.senderFault("There is no operation " + quoteClipped(e.request.name.Local) + " in the namespace " + quoteClipped(e.request.name.Space) + ".")
 	}
 	action := strings.Trim(header, " \t\"")
 	if _, parameters, err := mime.ParseMediaType(contentType); err == nil && e.version == soap12 {
@@ -139,7 +139,7 @@ func (s *Surface) operationOf(e *envelope, header, contentType string) (operatio
 	}
 	for i, o := range s.operations {
 		if i != requested && action == o.soapAction() {
-			return operation{}, e.sender("The SOAPAction names " + o.action + ", the Body holds " + s.operations[requested].name + ".")
+			return operation{}, e.senderFault("The SOAPAction names " + o.action + ", the Body contains " + s.operations[requested].name + ".")
 		}
 	}
 	return s.operations[requested], nil
@@ -153,10 +153,10 @@ func (s *Surface) accountOf(c *fiber.Ctx, e *envelope) (relay.AccountID, error) 
 	if e.auth == nil {
 		return refuse("the header " + authHeader + " of the namespace " + Namespace + " is missing")
 	}
-	var wrong mistakes
-	v := decode(credentials(), e.auth, authHeader+".", &wrong)
-	if len(wrong) > 0 {
-		return refuse(wrong.String())
+	var found mistakes
+	v := decode(credentials(), e.auth, authHeader+".", &found)
+	if len(found) > 0 {
+		return refuse(found.String())
 	}
 	username, password := v.text("username"), v.text("password")
 	attempt := httpd.AttemptOf(c, "SOAP username "+username, username+"\x00"+password)
@@ -190,10 +190,10 @@ func (s *Surface) perform(c *fiber.Ctx, e *envelope, op operation) (answer, erro
 	if err := httpd.Admit(c, httpd.API, acct); err != nil {
 		return answer{}, err
 	}
-	var wrong mistakes
-	v := decode(op.children, e.request, "", &wrong)
-	if len(wrong) > 0 {
-		return answer{code: invalid, description: "Invalid request: " + wrong.String() + "."}, nil
+	var found mistakes
+	v := decode(op.children, e.request, "", &found)
+	if len(found) > 0 {
+		return answer{code: invalid, description: "Invalid request: " + found.String() + "."}, nil
 	}
 	order, err := s.orderOf(op, v)
 	if err != nil {

@@ -60,7 +60,7 @@ func parse(raw []byte) (*node, error) {
 		token, err := p.d.Token()
 		switch {
 		case err == nil:
-			err = p.take(token)
+			err = p.processToken(token)
 		case errors.Is(err, io.EOF):
 			if p.root == nil {
 				return nil, p.errorf("The body is empty.")
@@ -81,19 +81,19 @@ func parse(raw []byte) (*node, error) {
 
 // parser builds the tree of a document.
 type parser struct {
-	d      *xml.Decoder
-	source []byte
-	offset int64 // of the current token
-	root   *node
-	open   []*node
-	nodes  int
+	d         *xml.Decoder
+	source    []byte
+	offset    int64 // of the current token
+	root      *node
+	openNodes []*node // the ancestors of the current token, outermost first
+	nodes     int
 }
 
 func (p *parser) errorf(format string, args ...any) error {
 	return &unreadable{offset: p.offset, reason: fmt.Sprintf(format, args...)}
 }
 
-func (p *parser) take(token xml.Token) error {
+func (p *parser) processToken(token xml.Token) error {
 	if _, comment := token.(xml.Comment); !comment {
 		if reference := decoders.SurrogateReference(p.source[p.offset:p.d.InputOffset()]); reference != "" {
 			return p.errorf("The XML is not well-formed: the reference %s is half of a surrogate pair.", reference)
@@ -103,15 +103,15 @@ func (p *parser) take(token xml.Token) error {
 	case xml.StartElement:
 		return p.start(t)
 	case xml.EndElement:
-		n := p.open[len(p.open)-1]
+		n := p.openNodes[len(p.openNodes)-1]
 		n.text, n.raw = string(n.raw), nil
-		p.open = p.open[:len(p.open)-1]
+		p.openNodes = p.openNodes[:len(p.openNodes)-1]
 	case xml.CharData:
-		if len(p.open) > 0 {
-			n := p.open[len(p.open)-1]
+		if len(p.openNodes) > 0 {
+			n := p.openNodes[len(p.openNodes)-1]
 			n.raw = append(n.raw, t...)
 		} else if len(bytes.Trim(t, " \t\r\n")) > 0 {
-			return p.errorf("Text stands outside the root element.")
+			return p.errorf("There is text outside the root element.")
 		}
 	case xml.Directive:
 		return p.errorf("A document type declaration is not allowed.")
@@ -126,20 +126,20 @@ func (p *parser) take(token xml.Token) error {
 func (p *parser) start(t xml.StartElement) error {
 	p.nodes++
 	switch {
-	case len(p.open) == 0 && p.root != nil:
+	case len(p.openNodes) == 0 && p.root != nil:
 		return p.errorf("The document has a second root element.")
-	case len(p.open) == maxDepth:
+	case len(p.openNodes) == maxDepth:
 		return p.errorf("Elements are nested deeper than %d.", maxDepth)
 	case p.nodes > maxNodes:
 		return p.errorf("The document has more than %d elements.", maxNodes)
 	}
 	n := &node{name: t.Name, attrs: t.Attr, offset: p.offset}
-	if len(p.open) == 0 {
+	if len(p.openNodes) == 0 {
 		p.root = n
 	} else {
-		parent := p.open[len(p.open)-1]
+		parent := p.openNodes[len(p.openNodes)-1]
 		parent.children = append(parent.children, n)
 	}
-	p.open = append(p.open, n)
+	p.openNodes = append(p.openNodes, n)
 	return nil
 }

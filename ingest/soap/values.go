@@ -111,16 +111,16 @@ func (e element) read(n *node, path string, nth int, decoded values, m *mistakes
 
 // value parses an element. An empty optional element is missing.
 func (e element) value(n *node, path string, m *mistakes) (v any, present bool) {
-	empty := len(n.children) == 0 && strings.Trim(n.text, " \t\r\n") == ""
+	isEmpty := len(n.children) == 0 && strings.Trim(n.text, " \t\r\n") == ""
 	switch {
-	case empty && e.optional:
+	case isEmpty && e.optional:
 		return nil, false
 	case e.children != nil:
 		return decode(e.children, n, path+".", m), true
 	case len(n.children) > 0:
 		m.add(n, path, "expected text, got an element")
 		return nil, false
-	case empty && !e.kind.empty && n.text == "":
+	case isEmpty && !e.kind.empty && n.text == "":
 		m.add(n, path, "is required")
 		return nil, false
 	}

@@ -22,7 +22,7 @@ const maxDescribed = 5
 func (p *Processor) Describe(item intake.ParsedItem[*parsedPost]) string {
 	frames := item.Content.frames
 	if len(frames) == 0 && item.Content.err == nil {
-		return "no frames" // a sender's test, a command of no interest
+		return "no frames" // such as a sender's test or a command
 	}
 	var parts []string
 	for i := range frames {

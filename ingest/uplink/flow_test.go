@@ -121,8 +121,8 @@ func TestTheGenericWebhookSaysWhyNoSensorIsUpdated(t *testing.T) {
 		"no device":                     {"?decoder_id=d1", "", `{"temperature":1}`, "generic: deviceId: is missing, and so are device_id, deviceEUI, devEUI, id and a device in the address"},
 		"an item that is not an object": {"?decoder_id=d1", "", `[1]`, "generic: 0: must be an object of values"},
 		"an unknown decoder":            {"/other?decoder_id=d9", "", `{"temperature":1}`, "decoder d9 is not known"},
-		"a misspelt parameter":          {"/third?decoder=d1", "", `{"temperature":1}`, `the URL's parameter "decoder" is unknown and is ignored; valid are decoder_id, event and, at the generic webhook, deviceId`},
-		"a form":                        {"/fourth?decoder_id=d1", form, `temperature=1`, `netserver: bodies of sender "form" are not supported: only the forms of Sigfox are read`},
+		"a misspelt parameter":          {"/third?decoder=d1", "", `{"temperature":1}`, `the URL's parameter "decoder" is unknown and is ignored; valid parameters are decoder_id, event and, for the generic webhook, deviceId`},
+		"a form":                        {"/fourth?decoder_id=d1", form, `temperature=1`, `netserver: bodies of sender "form" have no parser: only the forms of Sigfox are read`},
 		"an empty list":                 {"?decoder_id=d1", "", `[]`, "the post has no frames"},
 		"an object for a number":        {"/fifth?decoder_id=d1", "", `{"temperature":{"value":1}}`, "no sensor is mapped to any key of the frame: temperature.value"},
 	} {
@@ -153,7 +153,7 @@ func TestNotesStandInTheAnswerAndInTheEvent(t *testing.T) {
 			[]string{`time: is neither ISO 8601 nor seconds or milliseconds since 1970: "26/11/2026 12:00"; the time of receipt is used`}},
 		{"a number in a string", "/webhooks/generic/shed?decoder_id=d1", `{"temperature":"-1.6"}`, []string{`temperature: the string "-1.6" is stored as the number -1.6`}},
 		{"an unknown parameter", "/webhooks/generic/shed?decoder_id=d1&n=1", `{"temperature":1}`,
-			[]string{`the URL's parameter "n" is unknown and is ignored; valid are decoder_id, event and, at the generic webhook, deviceId`}},
+			[]string{`the URL's parameter "n" is unknown and is ignored; valid parameters are decoder_id, event and, for the generic webhook, deviceId`}},
 		{"no notes", "/webhooks/generic/shed?decoder_id=d1", `{"temperature":1}`, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -33,13 +33,14 @@ type Options struct {
 	Now           func() time.Time // for signatures; nil means time.Now
 }
 
-// New returns a surface that writes posts to the intake with the processor p.
-func New(posts *intake.Intake, p *Processor, types Types, o Options) *Surface {
+// New returns a surface that writes posts to in. The generic webhook waits for the results of p, the
+// processor of in.
+func New(in *intake.Intake, p *Processor, types Types, o Options) *Surface {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	return &Surface{
-		intake: posts, waiters: p.waiters, types: types, now: o.Now, logger: cmp.Or(o.Logger, slog.Default()),
+		intake: in, waiters: p.waiters, types: types, now: o.Now, logger: cmp.Or(o.Logger, slog.Default()),
 		bodyLimit: cmp.Or(o.BodyLimit, 1<<20), answerTimeout: cmp.Or(o.AnswerTimeout, 3*time.Second),
 	}
 }
@@ -62,10 +63,10 @@ func (s *Surface) acceptRequest(c *fiber.Ctx, r *request) error {
 	return reply(c, r)
 }
 
-// generic handles a post of the generic webhook. It answers with the updated sensors and the notes,
-// or without sensors if the post was only journalled. Senders that treat a body as a command or
-// expect a fixed text receive their own reply.
-func (s *Surface) generic(c *fiber.Ctx) error {
+// acceptGeneric handles a post of the generic webhook. It answers with the updated sensors and the
+// notes, or without sensors if the post was only journalled. Senders that treat a body as a command
+// or expect a fixed text receive their own reply.
+func (s *Surface) acceptGeneric(c *fiber.Ctx) error {
 	r, err := s.readRequest(c)
 	if err != nil {
 		return err
@@ -80,11 +81,11 @@ func (s *Surface) generic(c *fiber.Ctx) error {
 		return httpd.NotAccepted(c, s.logger, "frame not accepted", err)
 	}
 	httpd.Waiting(c)
-	return c.JSON(s.updated(c.UserContext(), result))
+	return c.JSON(s.awaitResult(c.UserContext(), result))
 }
 
-// updated waits for the result of a post and describes it.
-func (s *Surface) updated(ctx context.Context, result <-chan answer) iot.UpdatedSensors {
+// awaitResult waits for the result of a post. If none arrives in time, it returns no sensors.
+func (s *Surface) awaitResult(ctx context.Context, result <-chan answer) iot.UpdatedSensors {
 	updated := iot.UpdatedSensors{Sensors: []iot.ReadingRow{}}
 	if s.intake.Blocked() {
 		return updated
@@ -128,7 +129,7 @@ func (s *Surface) readRequest(c *fiber.Ctx) (request, error) {
 		// sender's log.
 		r.entry.Source = "protobuf"
 		if _, err := s.intake.Accept(c.UserContext(), &r.entry); err != nil {
-			s.logger.WarnContext(c.UserContext(), "protobuf refused", "account", r.entry.Account, "path", c.Route().Path, "error", err)
+			s.logger.WarnContext(c.UserContext(), "refused protobuf post not journalled", "account", r.entry.Account, "path", c.Route().Path, "error", err)
 		}
 		return r, fiber.NewError(fiber.StatusUnsupportedMediaType, "Protobuf is not supported: set the integration's encoding to JSON.")
 	case errors.Is(err, netserver.ErrTooMany):

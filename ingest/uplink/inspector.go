@@ -22,8 +22,8 @@ type Inspector struct {
 }
 
 // NewInspector returns an inspector of the posts of an intake.
-func NewInspector(posts *intake.Intake, s *iot.Service) *Inspector {
-	return &Inspector{intake: posts, iot: s}
+func NewInspector(in *intake.Intake, s *iot.Service) *Inspector {
+	return &Inspector{intake: in, iot: s}
 }
 
 // Preview previews posts in order of arrival. Not safe for concurrent use.
@@ -47,7 +47,7 @@ func (p *Preview) Posts(ctx context.Context, items []intake.Item) ([]replay.Prev
 	for n, f := range previews {
 		i := origins[n]
 		previewed[i].Frames = append(previewed[i].Frames, f)
-		results[i].outcome(f.Identifier, f.Outcome)
+		results[i].addOutcome(f.Identifier, f.Outcome)
 	}
 	for n := range previewed {
 		previewed[n].State = event.Done

@@ -39,7 +39,7 @@ type Processor struct {
 
 // NewProcessor returns a Processor. A nil logger means slog.Default.
 func NewProcessor(i Ingester, logger *slog.Logger) *Processor {
-	return &Processor{iot: i, waiters: &waiters{open: make(map[string]chan answer)}, logger: cmp.Or(logger, slog.Default()), seed: maphash.MakeSeed()}
+	return &Processor{iot: i, waiters: &waiters{channels: make(map[string]chan answer)}, logger: cmp.Or(logger, slog.Default()), seed: maphash.MakeSeed()}
 }
 
 // parsedPost is the content of a journalled post.
@@ -53,7 +53,7 @@ type parsedPost struct {
 // readPost parses a journalled post. If sender is empty, readPost detects it from the body.
 func readPost(e *intake.Entry, sender netserver.Sender) *parsedPost {
 	if e.Source == string(netserver.Submission) {
-		frames, err := submitted(e)
+		frames, err := parseSubmission(e)
 		return &parsedPost{frames: frames, err: err}
 	}
 	query, _ := url.ParseQuery(e.Query) // without the malformed parameters
@@ -102,7 +102,7 @@ func (p *Processor) Process(ctx context.Context, posts []intake.ParsedItem[*pars
 	for n, outcome := range outcomes {
 		i := origins[n]
 		points[i] = append(points[i], outcome.Points...)
-		results[i].outcome(arrivals[n].Frame.Identifier, outcome)
+		results[i].addOutcome(arrivals[n].Frame.Identifier, outcome)
 		results[i].addDuplicate(&arrivals[n], outcome)
 	}
 	for i := range posts {
@@ -130,7 +130,7 @@ func arrivalsOf(posts []intake.ParsedItem[*parsedPost]) (arrivals []iot.Arrival,
 	for i, item := range posts {
 		results[i].notes = item.Content.notes
 		if item.Content.err != nil {
-			results[i].add("", item.Content.err.Error())
+			results[i].addReason("", item.Content.err.Error())
 		}
 		for n := range item.Content.frames {
 			a := arrival(item.Item, item.Content.frames[n], n, len(item.Content.frames))
@@ -190,22 +190,22 @@ type postResult struct {
 	deferred    bool
 }
 
-func (r *postResult) add(device, reason string) {
+func (r *postResult) addReason(device, reason string) {
 	if r.device == "" {
 		r.device = device
 	}
 	r.reasons = append(r.reasons, reason)
 }
 
-func (r *postResult) outcome(device string, outcome iot.Outcome) {
+func (r *postResult) addOutcome(device string, outcome iot.Outcome) {
 	r.provisional = r.provisional || outcome.Provisional
 	r.deferred = r.deferred || outcome.Deferred
 	r.notes.Add(outcome.Notes...)
 	if outcome.Refused != "" {
-		r.add(device, outcome.Refused)
+		r.addReason(device, outcome.Refused)
 	}
 	for _, lost := range outcome.Lost {
-		r.add(device, lost)
+		r.addReason(device, lost)
 	}
 }
 
@@ -231,8 +231,8 @@ func eventOf(record string) string {
 // deferredReason is the reason of a pending event whose frames were deferred.
 const deferredReason = "the account's codecs use more than their share of time or exceed a limit"
 
-// statuses returns the statuses of posts: pending if a frame is deferred, quarantined after an error,
-// and done with notes or with the events of which the post is a duplicate.
+// statuses returns the statuses of posts: pending if a frame is deferred, quarantined after an
+// error, and done with notes or with the events of which the post is a duplicate.
 func (p *Processor) statuses(posts []intake.ParsedItem[*parsedPost], results []postResult) []event.Status {
 	var statuses []event.Status
 	for i, r := range results {
@@ -278,7 +278,7 @@ func unknownParameters(e *intake.Entry, query url.Values) (notes decoders.Notes)
 	}
 	slices.Sort(unknown)
 	for _, name := range unknown {
-		notes.Add(fmt.Sprintf("the URL's parameter %.40q is unknown and is ignored; valid are decoder_id, event and, at the generic webhook, deviceId", name))
+		notes.Add(fmt.Sprintf("the URL's parameter %.40q is unknown and is ignored; valid parameters are decoder_id, event and, for the generic webhook, deviceId", name))
 	}
 	return notes
 }

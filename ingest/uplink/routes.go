@@ -36,8 +36,8 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	hooks := app.Group("/webhooks", auth.RequireSigned(account.Webhook, httpd.WebhookStyle(), httpd.Signature{
 		Source: func(c *fiber.Ctx) string { return sourceIn(c.Path()) }, Verify: s.verify, Logger: s.logger,
 	}))
-	hooks.Post("/generic", s.generic)
-	hooks.Post("/generic/*", s.generic) // a device id, which may contain a slash
+	hooks.Post("/generic", s.acceptGeneric)
+	hooks.Post("/generic/*", s.acceptGeneric) // a device id, which may contain a slash
 	for _, name := range vendorWebhooks() {
 		for _, path := range []string{"/" + name, "/" + name + "/*"} {
 			hooks.Post(path, s.acceptPost)

@@ -32,14 +32,14 @@ func sourceIn(path string) string {
 // verify checks a post's signature. Disruptive Technologies and KPN sign the body as it was sent.
 // ThingPark signs parts of its documents and the query.
 func (s *Surface) verify(c *fiber.Ctx, secret string) error {
-	err := s.signature(c, secret)
+	err := s.checkSignature(c, secret)
 	if errors.Is(err, netserver.ErrUnsigned) {
 		return fmt.Errorf("%w: %w", httpd.ErrUnsigned, err)
 	}
 	return err
 }
 
-func (s *Surface) signature(c *fiber.Ctx, secret string) error {
+func (s *Surface) checkSignature(c *fiber.Ctx, secret string) error {
 	disruptive, kpn := c.Get(disruptiveHeader), c.Get(kpnHeader)
 	if disruptive != "" || kpn != "" {
 		body, err := httpd.RawBody(c, s.bodyLimit)

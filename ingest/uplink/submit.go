@@ -38,11 +38,11 @@ func (s *Surface) Submit(ctx context.Context, acct relay.AccountID, path, identi
 		s.logger.ErrorContext(ctx, "readings not accepted", "account", acct, "error", err)
 		return iot.UpdatedSensors{}, relay.Errorf(relay.KindUnavailable, "readings of %s: %w", identifier, err)
 	}
-	return s.updated(ctx, result), nil
+	return s.awaitResult(ctx, result), nil
 }
 
-// submitted parses the frames of a journalled submission.
-func submitted(e *intake.Entry) ([]decoders.Frame, error) {
+// parseSubmission parses the frames of a journalled submission.
+func parseSubmission(e *intake.Entry) ([]decoders.Frame, error) {
 	frames, faults := netserver.ParseSubmission(e.Headers[identifierHeader], e.Body)
 	if len(faults) == 0 {
 		return frames, nil
@@ -62,30 +62,30 @@ type answer struct {
 
 // waiters holds the requests that wait for the result of their post.
 type waiters struct {
-	mu   sync.Mutex
-	open map[string]chan answer
+	mu       sync.Mutex
+	channels map[string]chan answer // by the id of the request
 }
 
 func (w *waiters) add(name string) <-chan answer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ch := make(chan answer, 1)
-	w.open[name] = ch
+	w.channels[name] = ch
 	return ch
 }
 
 func (w *waiters) remove(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.open, name)
+	delete(w.channels, name)
 }
 
 // notify sends the result of a post to the request with a name, if it is still waiting.
 func (w *waiters) notify(name string, a answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if ch, ok := w.open[name]; ok {
+	if ch, ok := w.channels[name]; ok {
 		ch <- a
-		delete(w.open, name)
+		delete(w.channels, name)
 	}
 }

@@ -31,24 +31,24 @@ func counted(n int, noun string) string {
 }
 
 // Steps returns the steps of processing a frame: its device, a duplicate, its decoder, each reading
-// and the time of the readings. It compares readings with stored ones, so that a trace before a
-// replay has the differences.
+// and the time of the readings. It compares the readings with the stored ones, so that a trace
+// shows what a replay would change.
 func Steps(f *iot.PreviewedFrame, types map[string]iot.SensorType) []inbound.Step {
 	s := frameSteps{frame: f, types: types}
-	s.device()
+	s.addDevice()
 	switch {
 	case f.Duplicate:
 		s.add("duplicate", "The frame was received before as the event "+eventOf(f.Repeats)+", so it is dropped.")
-		s.notes()
+		s.addNotes()
 		return s.steps
 	case f.Refused != "":
 		s.add("refused", "No readings are stored: "+f.Refused+".")
-		s.notes()
+		s.addNotes()
 		return s.steps
 	}
 	if f.Kind != decoders.Uplink {
 		s.add("decoder", "No decoder is used, because only uplinks have readings.")
-		s.notes()
+		s.addNotes()
 		return s.steps
 	}
 	if d := f.Decoder; d.ID == "" {
@@ -56,11 +56,11 @@ func Steps(f *iot.PreviewedFrame, types map[string]iot.SensorType) []inbound.Ste
 	} else {
 		s.add("decoder", fmt.Sprintf("The decoder %q decodes the frame with the codec %s.", cmp.Or(d.Name, d.ID), d.Codec))
 	}
-	s.notes()
+	s.addNotes()
 	for _, lost := range f.Lost {
 		s.add("refused", "A value is not stored: "+lost+".")
 	}
-	s.readings()
+	s.addReadings()
 	return s.steps
 }
 
@@ -75,13 +75,13 @@ func (s *frameSteps) add(name, text string) {
 	s.steps = append(s.steps, inbound.Step{Name: name, Text: text})
 }
 
-func (s *frameSteps) notes() {
+func (s *frameSteps) addNotes() {
 	for _, note := range s.frame.Notes {
 		s.add("note", note)
 	}
 }
 
-func (s *frameSteps) device() {
+func (s *frameSteps) addDevice() {
 	switch d := s.frame.Device; {
 	case d.ID != "":
 		s.add("device", fmt.Sprintf("The device %q has the identifier %s.", cmp.Or(d.Name, d.Identifier), s.frame.Identifier))
@@ -90,8 +90,8 @@ func (s *frameSteps) device() {
 	}
 }
 
-// readings adds the readings with their values, and the number of stored ones.
-func (s *frameSteps) readings() {
+// addReadings adds the readings with their values, and the number of stored ones.
+func (s *frameSteps) addReadings() {
 	stored := 0
 	var sampleTime time.Time
 	for i := range s.frame.Readings {

@@ -49,7 +49,7 @@ func (r *realm) findFunction(name string, aliases map[string]string) (goja.Calla
 	}
 	for _, v := range r.exportedValues(aliases) {
 		if obj, ok := v.(*goja.Object); ok {
-			if f, ok := method(obj, name); ok {
+			if f, ok := boundMethod(obj, name); ok {
 				return f, true
 			}
 		}
@@ -72,7 +72,7 @@ func (r *realm) findWrapped(name string, aliases map[string]string) (goja.Callab
 		}
 	}
 	for _, obj := range wrappers {
-		if f, ok := method(obj, name); ok {
+		if f, ok := boundMethod(obj, name); ok {
 			return f, true
 		}
 	}
@@ -90,8 +90,8 @@ func membersOf(obj *goja.Object) []*goja.Object {
 	return members
 }
 
-// method returns a method of an object, bound to the object.
-func method(obj *goja.Object, name string) (goja.Callable, bool) {
+// boundMethod returns a method of an object, bound to the object.
+func boundMethod(obj *goja.Object, name string) (goja.Callable, bool) {
 	f, ok := goja.AssertFunction(obj.Get(name))
 	if !ok {
 		return nil, false
@@ -126,7 +126,7 @@ func (r *realm) decode(aliases map[string]string) (decoders.Result, error) {
 		return res, r.failure(e.name, err)
 	}
 	export := exporter{r: r}
-	data, err := export.envelope(e.name, v, &res)
+	data, err := export.readEnvelope(e.name, v, &res)
 	if err != nil || data == nil {
 		return res, err
 	}
@@ -155,9 +155,9 @@ func (r *realm) arguments(name string) []goja.Value {
 	bytes, port := r.vm.NewArray(items...), r.vm.ToValue(f.FPort)
 	switch name {
 	case "Decode":
-		return []goja.Value{port, bytes, r.value(emptyIfNil(f.Params))}
+		return []goja.Value{port, bytes, r.toJS(emptyIfNil(f.Params))}
 	case "Decoder":
-		return []goja.Value{bytes, port, r.value(map[string]any{
+		return []goja.Value{bytes, port, r.toJS(map[string]any{
 			"type": "uplink", "dev_eui": f.Identifier, "name": f.Name, "fcnt": f.FCnt, "port": f.FPort,
 			"payload_size": len(f.Payload), "reported_at": frameTime(f).UnixMilli(),
 		})}
@@ -168,7 +168,7 @@ func (r *realm) arguments(name string) []goja.Value {
 	if date, err := r.vm.New(r.dateClass, r.vm.ToValue(frameTime(f).UnixMilli())); err == nil {
 		_ = input.Set("recvTime", date)
 	}
-	_ = input.Set("variables", r.value(emptyIfNil(f.Params)))
+	_ = input.Set("variables", r.toJS(emptyIfNil(f.Params)))
 	return []goja.Value{input}
 }
 
@@ -179,19 +179,19 @@ func emptyIfNil(m map[string]any) map[string]any {
 	return m
 }
 
-// value copies a Go value to JavaScript, so that a codec cannot modify shared data.
-func (r *realm) value(v any) goja.Value {
+// toJS copies a Go value to JavaScript, so that a codec cannot modify shared data.
+func (r *realm) toJS(v any) goja.Value {
 	switch v := v.(type) {
 	case map[string]any:
 		obj := r.vm.NewObject()
 		for name, x := range v {
-			_ = obj.Set(name, r.value(x))
+			_ = obj.Set(name, r.toJS(x))
 		}
 		return obj
 	case []any:
 		items := make([]any, len(v))
 		for i, x := range v {
-			items[i] = r.value(x)
+			items[i] = r.toJS(x)
 		}
 		return r.vm.NewArray(items...)
 	case nil:

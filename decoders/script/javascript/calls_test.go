@@ -109,8 +109,8 @@ func TestAFrameIsAlwaysDecodedToTheSameValues(t *testing.T) {
 
 func TestConsoleIsBounded(t *testing.T) {
 	res, err := decode(t, uplinkSource("for (let i = 0; i < 1000; i++) console.log('x'.repeat(1000), i); return {data: {}}"))
-	if err != nil || len(res.Warnings) != maxLines || len(res.Warnings[0]) > maxLine+len("…") {
-		t.Errorf("%d warnings, error %v, want %d warnings of at most %d bytes", len(res.Warnings), err, maxLines, maxLine)
+	if err != nil || len(res.Warnings) != maxLines || len(res.Warnings[0]) > maxLineBytes+len("…") {
+		t.Errorf("%d warnings, error %v, want %d warnings of at most %d bytes", len(res.Warnings), err, maxLines, maxLineBytes)
 	}
 }
 

@@ -162,7 +162,7 @@ func (r *realm) failure(function string, err error) error {
 	case errors.As(err, &interrupted):
 		return newError(function, positionPrefix(interrupted.Stack())+clipText(fmt.Sprint(interrupted.Value())))
 	case errors.As(err, &overflow):
-		return newError(function, positionPrefix(overflow.Stack())+"functions call one another too deep")
+		return newError(function, positionPrefix(overflow.Stack())+"function calls are nested too deep")
 	case errors.As(err, &exception):
 		return newError(function, positionPrefix(exception.Stack())+clipText(r.message(exception.Value())))
 	}

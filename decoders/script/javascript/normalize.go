@@ -24,7 +24,7 @@ func (r *realm) normalize(f goja.Callable, data goja.Value, res *decoders.Result
 	}
 	var ownResult decoders.Result
 	export := exporter{r: r}
-	normalized, err := export.envelope(name, v, &ownResult)
+	normalized, err := export.readEnvelope(name, v, &ownResult)
 	var value any
 	if err == nil && normalized != nil {
 		value = export.value(normalized, 0)
@@ -35,7 +35,7 @@ func (r *realm) normalize(f goja.Callable, data goja.Value, res *decoders.Result
 	case export.limitError != "":
 		ownResult.Errors = append(ownResult.Errors, name+": "+export.limitError)
 	default:
-		measurements(&ownResult, value)
+		addMeasurements(&ownResult, value)
 	}
 	res.Warnings = append(res.Warnings, ownResult.Warnings...)
 	res.Errors = append(res.Errors, ownResult.Errors...)
@@ -53,10 +53,10 @@ func (r *realm) normalize(f goja.Callable, data goja.Value, res *decoders.Result
 	}
 }
 
-// measurements adds the data of normalizeUplink: one measurement or a list of measurements. The
+// addMeasurements adds the data of normalizeUplink: one measurement or a list of measurements. The
 // readings have the time of their measurement. If measurements without a time have the same
 // key, the index in the list precedes the key of all but the first.
-func measurements(res *decoders.Result, v any) {
+func addMeasurements(res *decoders.Result, v any) {
 	list, ok := v.([]any)
 	if !ok {
 		list = []any{v}

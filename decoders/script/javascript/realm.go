@@ -18,9 +18,10 @@ const (
 	maxBytes = 4096
 	// maxCalls is the largest depth of calls.
 	maxCalls = 400
-	// maxLines and maxLine limit the lines that a codec writes to its console.
-	maxLines = 10
-	maxLine  = 200
+	// maxLines and maxLineBytes limit the number and the length of the lines that a codec writes
+	// to its console.
+	maxLines     = 10
+	maxLineBytes = 200
 )
 
 // The parts of a realm that are written in JavaScript.
@@ -69,8 +70,8 @@ type realm struct {
 	variables []string
 	// lines are the lines that the codec has written to its console.
 	lines []string
-	// dateClass and bufferClass are the original constructors, which the codec may replace. bufferClass is
-	// nil if the codec does not use it.
+	// dateClass and bufferClass are the original constructors, which the codec may replace.
+	// bufferClass is nil if the codec does not use it.
 	dateClass   *goja.Object
 	bufferClass goja.Value
 }
@@ -97,8 +98,8 @@ func newRealm(f *decoders.Frame, enabled features) *realm {
 	return r
 }
 
-// frameTime returns the time of a frame, to which the clock of its call is set. Without a
-// time it is the start of 1970; package iot sets NetworkTime beforehand.
+// frameTime returns the time that the codec's clock shows: the time of the frame or, for a frame
+// without a time, the start of 1970. Frames from package iot always have NetworkTime.
 func frameTime(f *decoders.Frame) time.Time {
 	switch {
 	case !f.NetworkTime.IsZero():
@@ -118,11 +119,11 @@ func (r *realm) defineConsole() {
 		}
 		line := "console:"
 		for _, v := range call.Arguments {
-			if len(line) < maxLine {
+			if len(line) < maxLineBytes {
 				line += " " + v.String()
 			}
 		}
-		r.lines = append(r.lines, strings.ToValidUTF8(decoders.Clip(line, maxLine), ""))
+		r.lines = append(r.lines, strings.ToValidUTF8(decoders.Clip(line, maxLineBytes), ""))
 		return goja.Undefined()
 	})
 	for _, name := range []string{"log", "info", "warn", "error", "debug", "trace"} {

@@ -29,9 +29,9 @@ type exporter struct {
 	limitError    string // the exceeded limit, or ""
 }
 
-// envelope returns the data of {data, errors, warnings}, or v itself for the older forms. It
+// readEnvelope returns the data of {data, errors, warnings}, or v itself for the older forms. It
 // adds the errors and warnings to res. A nil value without an error means no readings.
-func (e *exporter) envelope(name string, v goja.Value, res *decoders.Result) (goja.Value, error) {
+func (e *exporter) readEnvelope(name string, v goja.Value, res *decoders.Result) (goja.Value, error) {
 	obj, ok := v.(*goja.Object)
 	if !ok || obj.ClassName() == "Function" {
 		return nil, newError(name, "did not return an object")

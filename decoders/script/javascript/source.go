@@ -175,8 +175,8 @@ func (r *moduleRewriter) blank(length int) {
 	}
 }
 
-// defaultAssignment replaces "export default" before a value. It is not longer, so that positions
-// do not change. defaultMember is the name of the member.
+// defaultAssignment replaces "export default" before a value. It is not longer than the replaced
+// text, so that positions do not change. defaultMember is the name of the assigned member.
 const (
 	defaultAssignment = "exports.d="
 	defaultMember     = "d"

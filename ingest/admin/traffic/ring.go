@@ -241,8 +241,8 @@ func (r *Ring) Read(now time.Time, minutes, step int) Chart {
 // Series lists the series.
 func (r *Ring) Series() []Series { return r.series }
 
-// sampleEvery is the interval at which Run reads the counters.
-const sampleEvery = 5 * time.Second
+// sampleInterval is the interval at which Run reads the counters.
+const sampleInterval = 5 * time.Second
 
 // Sampler reads counters and adds their growth to a ring.
 type Sampler struct {
@@ -276,7 +276,7 @@ func (s *Sampler) Sample(now time.Time) {
 
 // Run samples every five seconds until ctx is done, and once more at the end.
 func (s *Sampler) Run(ctx context.Context) {
-	tick := time.NewTicker(sampleEvery)
+	tick := time.NewTicker(sampleInterval)
 	defer tick.Stop()
 	for {
 		s.Sample(time.Now())

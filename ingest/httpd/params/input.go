@@ -31,8 +31,8 @@ func New(get Source, name func(string) string) *Input {
 	return &Input{Problems: relay.Problems{}, Get: get, name: name}
 }
 
-// OfRequest returns an Input like New, of which Err also refuses parameters of the query that were
-// not read, because a misspelt parameter would have no effect.
+// OfRequest returns an Input like New. Its Err also refuses parameters of the query that were not
+// read, because a misspelt parameter would have no effect.
 func OfRequest(c *fiber.Ctx, get Source, name func(string) string) *Input {
 	i := New(nil, name)
 	i.request = c
@@ -197,7 +197,7 @@ func (i *Input) Time(name, form string) time.Time {
 }
 
 // Int returns an integer from 1 to limit, or fallback if it is missing. form describes the range
-// in problems, in which limit follows it.
+// in problems, which append limit to form.
 func (i *Input) Int(name string, fallback, limit int, form string) int {
 	text := i.Text(name)
 	if text == "" {

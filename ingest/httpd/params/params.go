@@ -85,7 +85,7 @@ func IsJSON(c *fiber.Ctx) bool {
 	return strings.EqualFold(strings.TrimSpace(media), fiber.MIMEApplicationJSON)
 }
 
-// Answers to a body that has another Content-Type or is not valid JSON.
+// Errors for bodies whose Content-Type is not application/json or that are not valid JSON.
 var (
 	ErrNotJSON     = fiber.NewError(fiber.StatusUnsupportedMediaType, "Content-Type must be application/json.")
 	ErrInvalidJSON = fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")

@@ -208,7 +208,7 @@ func TestStrictListsIncompletePlaces(t *testing.T) {
 		{"an element of a list that takes any field", part, strings.TrimSuffix(part, " additionalProperties: false,"), "200.parts[] lets undocumented fields through"},
 		{"no summary", "summary: Get a file\n", "\n", "GET /files/{rest}: needs"},
 		{"a range of statuses", `"404": {`, `"4XX": {`, "4XX is not one status"},
-		{"an operation without a security requirement", "security: [{key: []}]\n", "\n", "GET /files/{rest}: does not say which credentials"},
+		{"an operation without a security requirement", "security: [{key: []}]\n", "\n", "GET /files/{rest}: declares no security requirement"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := contracttest.Strict(document(t, strings.Replace(contract, tc.old, tc.new, 1)))

@@ -64,10 +64,10 @@ func (c *Checker) countObject(path string, s *openapi3.Schema, v map[string]any)
 // because these require only the fields that callers must send.
 func (c *Checker) Unrequired() []string {
 	var faults []string
-	sent := c.requestSchemas()
+	inRequests := c.requestSchemas()
 	for s, seen := range c.presence {
 		for name, n := range seen.fields {
-			if n == seen.objects && !sent[s] && !slices.Contains(s.Required, name) {
+			if n == seen.objects && !inRequests[s] && !slices.Contains(s.Required, name) {
 				faults = append(faults, seen.path+"."+name)
 			}
 		}
@@ -78,33 +78,33 @@ func (c *Checker) Unrequired() []string {
 
 // requestSchemas returns the schemas that occur in request bodies.
 func (c *Checker) requestSchemas() map[*openapi3.Schema]bool {
-	reached := make(map[*openapi3.Schema]bool)
+	schemas := make(map[*openapi3.Schema]bool)
 	for _, item := range c.doc.Paths.Map() {
 		for _, op := range item.Operations() {
 			if op.RequestBody == nil {
 				continue
 			}
 			for _, media := range op.RequestBody.Value.Content {
-				addSchemas(media.Schema, reached)
+				addSchemas(media.Schema, schemas)
 			}
 		}
 	}
-	return reached
+	return schemas
 }
 
-// addSchemas adds a schema and the schemas within it to reached.
-func addSchemas(ref *openapi3.SchemaRef, reached map[*openapi3.Schema]bool) {
-	if ref == nil || reached[ref.Value] {
+// addSchemas adds a schema and the schemas within it to schemas.
+func addSchemas(ref *openapi3.SchemaRef, schemas map[*openapi3.Schema]bool) {
+	if ref == nil || schemas[ref.Value] {
 		return
 	}
 	s := ref.Value
-	reached[s] = true
+	schemas[s] = true
 	for _, part := range slices.Concat(s.OneOf, s.AnyOf, s.AllOf) {
-		addSchemas(part, reached)
+		addSchemas(part, schemas)
 	}
 	for _, part := range s.Properties {
-		addSchemas(part, reached)
+		addSchemas(part, schemas)
 	}
-	addSchemas(s.Items, reached)
-	addSchemas(s.AdditionalProperties.Schema, reached)
+	addSchemas(s.Items, schemas)
+	addSchemas(s.AdditionalProperties.Schema, schemas)
 }

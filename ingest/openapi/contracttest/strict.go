@@ -15,7 +15,7 @@ func Strict(doc *openapi3.T) []string {
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			s := strictChecker{path: method + " " + path, seen: make(map[*openapi3.Schema]bool)}
-			s.operation(doc, op)
+			s.checkOperation(doc, op)
 			faults = append(faults, s.faults...)
 		}
 	}
@@ -31,25 +31,25 @@ type strictChecker struct {
 
 func (s *strictChecker) add(label string) { s.faults = append(s.faults, s.path+": "+label) }
 
-func (s *strictChecker) operation(doc *openapi3.T, op *openapi3.Operation) {
+func (s *strictChecker) checkOperation(doc *openapi3.T, op *openapi3.Operation) {
 	if op.OperationID == "" || op.Summary == "" || len(op.Tags) == 0 {
 		s.add("needs an operationId, a summary and a tag")
 	}
 	if op.Security == nil && len(doc.Security) == 0 {
-		s.add("does not say which credentials it takes")
+		s.add("declares no security requirement")
 	}
 	for status, ref := range op.Responses.Map() {
 		if strings.Trim(status, "0123456789") != "" {
 			s.add(status + " is not one status")
 		}
 		for _, media := range ref.Value.Content {
-			s.schema(status, media.Schema)
+			s.checkSchema(status, media.Schema)
 		}
 	}
 }
 
-// schema checks a schema of an answer and the schemas within it.
-func (s *strictChecker) schema(place string, ref *openapi3.SchemaRef) {
+// checkSchema checks a schema of an answer and the schemas within it.
+func (s *strictChecker) checkSchema(place string, ref *openapi3.SchemaRef) {
 	if ref == nil || ref.Value == nil {
 		s.add(place + " has no schema")
 		return
@@ -63,15 +63,15 @@ func (s *strictChecker) schema(place string, ref *openapi3.SchemaRef) {
 		s.add(place + " lets undocumented fields through")
 	}
 	for _, part := range slices.Concat(v.OneOf, v.AnyOf, v.AllOf) {
-		s.schema(place, part)
+		s.checkSchema(place, part)
 	}
 	for name, part := range v.Properties {
-		s.schema(place+"."+name, part)
+		s.checkSchema(place+"."+name, part)
 	}
 	if v.Items != nil {
-		s.schema(place+"[]", v.Items)
+		s.checkSchema(place+"[]", v.Items)
 	}
 	if additional := v.AdditionalProperties.Schema; additional != nil {
-		s.schema(place+".*", additional)
+		s.checkSchema(place+".*", additional)
 	}
 }

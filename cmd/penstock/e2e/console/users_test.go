@@ -81,7 +81,7 @@ func TestConsoleShowsEachRoleItsViews(t *testing.T) {
 		t.Errorf("page for a viewer = %s, want no operations of other roles", text)
 	}
 	b.Open(g.URL() + "/console#users")
-	b.AwaitText("The role viewer may not do this; it takes admin.")
+	b.AwaitText("The role viewer may not do this; allowed: admin.")
 	b.Press("Password")
 	b.Write("input[name=password]", e2e.UserPassword)
 	b.Write("input[name=new_password]", changedPassword)
