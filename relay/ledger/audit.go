@@ -26,7 +26,7 @@ func (s *Service) Audit(ctx context.Context) (faults int, err error) {
 		r, failed := s.Verify(ctx, log.Account, log.Ledger)
 		switch {
 		case corrupt(failed):
-			r.fault(-1, "it cannot be verified: "+failed.Error())
+			r.addFault(-1, "it cannot be verified: "+failed.Error())
 		case relay.KindOf(failed) == relay.KindUnavailable || ctx.Err() != nil:
 			return faults, errors.Join(err, failed)
 		case failed != nil:
@@ -46,7 +46,7 @@ func (s *Service) Audit(ctx context.Context) (faults int, err error) {
 }
 
 // verifyTokens checks that gateways wrote the entries of a ledger, and that the tokens match
-// their entries. The log may grow in the meantime.
+// their entries. Entries may be added during the check.
 func (s *Service) verifyTokens(ctx context.Context, p Place, entries int64, r *Report) error {
 	if entries == 0 {
 		return nil
@@ -64,13 +64,13 @@ func (s *Service) verifyTokens(ctx context.Context, p Place, entries int64, r *R
 		for _, row := range rows {
 			switch {
 			case !a.authentic(row):
-				r.fault(row.Sequence, notAuthentic)
+				r.addFault(row.Sequence, notAuthentic)
 			case row.Orphan && row.Position == 0:
-				r.fault(-1, fmt.Sprintf("token %s: it is gone, entry %d generated it", row.Token, row.Sequence))
+				r.addFault(-1, fmt.Sprintf("token %s: it is missing, although entry %d generated it", row.Token, row.Sequence))
 			}
 		}
 		if int64(len(rows)) != end-start {
-			r.fault(-1, fmt.Sprintf("entries from %d to %d are missing: there are %d", start, end-1, len(rows)))
+			r.addFault(-1, fmt.Sprintf("entries from %d to %d are missing: there are %d", start, end-1, len(rows)))
 		}
 	}
 	for lastID := ""; ; {
@@ -83,11 +83,11 @@ func (s *Service) verifyTokens(ctx context.Context, p Place, entries int64, r *R
 			if st.Token.Ledger != p.Ledger {
 				continue
 			}
-			if wrong := a.wrongStanding(st); wrong != "" {
-				r.fault(-1, aboutToken(st.ID)+": "+wrong)
+			if fault := a.standingFault(st); fault != "" {
+				r.addFault(-1, aboutToken(st.ID)+": "+fault)
 			}
 			if st.Home != p.Account {
-				r.fault(-1, aboutToken(st.ID)+": its link leads to another account, or nowhere")
+				r.addFault(-1, aboutToken(st.ID)+": its link leads to another account or is missing")
 			}
 		}
 		if len(list) < batchSize {
@@ -133,7 +133,8 @@ func (t *table[K, V]) snapshot() map[K]V {
 // the token.
 type alarms struct{ table[string, string] }
 
-// maxAlarms is the number of alarms from which alarms about further tokens are dropped.
+// maxAlarms limits the alarms about tokens: if there are maxAlarms alarms, alarms about further
+// tokens are dropped.
 const maxAlarms = 100
 
 func aboutToken(id string) string { return "token " + id }
@@ -157,8 +158,9 @@ func (s *Service) alarmAbout(p Place, label, format string, args ...any) error {
 	return &relay.Error{Kind: relay.KindUnavailable, Message: text}
 }
 
-// mismatch raises an alarm about a token if an error is a Mismatch. It returns other errors unchanged.
-func (s *Service) mismatch(err error) error {
+// alarmMismatch raises an alarm about a token if err is a Mismatch. It returns other errors
+// unchanged.
+func (s *Service) alarmMismatch(err error) error {
 	if m, ok := errors.AsType[*Mismatch](err); ok {
 		return s.alarmAbout(m.Place, aboutToken(m.Token), "%s", m)
 	}

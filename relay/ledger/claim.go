@@ -13,8 +13,8 @@ import (
 // EventClaimed is the type of the event that notifies an account of claims.
 const EventClaimed = "token.claimed"
 
-type claims struct {
-	Tokens []string `json:"tokens"` // texts
+type claimInput struct {
+	Tokens []string `json:"tokens"` // the texts of the tokens
 }
 
 // ClaimOutcome is the result of the claim of one token.
@@ -29,30 +29,30 @@ type ClaimOutcome struct {
 // result of the job and are sent to the account's callback URL. The job claims no token if one of
 // them has expired or has no claims left.
 //
-// Claim returns relay.KindInvalid if the account does not have one of the tokens, or the private
-// token is wrong.
+// Claim returns relay.KindInvalid if one of the tokens is not a token of the account, or the
+// private token is wrong.
 func (s *Service) Claim(ctx context.Context, acct relay.AccountID, token string, tokens []string, private string) (string, error) {
 	texts, err := uniqueTokens(token, tokens)
 	if err != nil {
 		return "", err
 	}
 	for _, text := range texts {
-		if _, err := s.known(ctx, acct, Credential{Token: text, Private: private}); err != nil {
+		if _, err := s.checkCredential(ctx, acct, Credential{Token: text, Private: private}); err != nil {
 			return "", err
 		}
 	}
 	id := s.newJobID()
-	return id, s.submit(ctx, acct, id, KindClaim, claims{Tokens: texts})
+	return id, s.submit(ctx, acct, id, KindClaim, claimInput{Tokens: texts})
 }
 
 // runClaim claims all tokens of a job or none. A repeated run claims no token again.
 func (s *Service) runClaim(ctx context.Context, j job.Job) (any, error) {
-	var input claims
-	if err := s.input(ctx, j, &input); err != nil {
+	var input claimInput
+	if err := s.openInput(ctx, j, &input); err != nil {
 		return nil, err
 	}
 	requests := make([]Claim, len(input.Tokens))
-	var touched []string
+	var ledgerIDs []string
 	for i, text := range input.Tokens {
 		t, err := s.token(ctx, j.Account, TokenID(text))
 		if err != nil {
@@ -67,20 +67,20 @@ func (s *Service) runClaim(ctx context.Context, j job.Job) (any, error) {
 			return newLeaf(Claimed, now, map[string]any{"token": t.ID, "job": j.ID, "claim": number})
 		}
 		requests[i] = Claim{Token: t, JobID: j.ID, Now: now, Entry: entry, Authenticator: a}
-		if !slices.Contains(touched, t.Ledger) {
-			touched = append(touched, t.Ledger)
+		if !slices.Contains(ledgerIDs, t.Ledger) {
+			ledgerIDs = append(ledgerIDs, t.Ledger)
 		}
 	}
-	for _, id := range touched { // no entry may follow an entry that cannot be signed
+	for _, id := range ledgerIDs { // no entry may follow an entry that cannot be signed
 		if err := s.signByID(ctx, j.Account, id); err != nil {
 			return nil, err
 		}
 	}
 	results, err := s.deps.Store.Claim(ctx, j.Account, requests)
 	if err != nil {
-		return nil, s.mismatch(err)
+		return nil, s.alarmMismatch(err)
 	}
-	for _, id := range touched {
+	for _, id := range ledgerIDs {
 		if err := s.signByID(ctx, j.Account, id); err != nil {
 			return nil, err
 		}

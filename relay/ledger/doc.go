@@ -1,5 +1,4 @@
-// Package ledger provides the ledgers of accounts and the tokens on them (document 3 of the
-// specification).
+// Package ledger provides the ledgers of accounts and the tokens on them.
 //
 // A ledger is an append-only history. Every event (a token is generated, claimed, annotated)
 // is an entry. Entries are the leaves of a Merkle tree, whose head the ledger's key signs:

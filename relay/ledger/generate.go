@@ -115,7 +115,7 @@ func checkObject(p relay.Problems, field string, value json.RawMessage) {
 // runGenerate generates the token of a job unless an earlier run has saved it.
 func (s *Service) runGenerate(ctx context.Context, j job.Job) (any, error) {
 	var g generation
-	if err := s.input(ctx, j, &g); err != nil {
+	if err := s.openInput(ctx, j, &g); err != nil {
 		return nil, err
 	}
 	l, err := s.Ledger(ctx, j.Account, g.Ledger)
@@ -175,7 +175,7 @@ func (s *Service) generate(ctx context.Context, j job.Job, l Ledger, csr string,
 	if err := s.deps.Store.SetHome(ctx, t.ID, j.Account); err != nil {
 		return err
 	}
-	return s.mismatch(s.deps.Store.Generate(ctx, j.Account, t, entry, a))
+	return s.alarmMismatch(s.deps.Store.Generate(ctx, j.Account, t, entry, a))
 }
 
 // authority is a ledger's certificate authority in the form that is sealed.

@@ -18,16 +18,16 @@ import (
 // EventHead is the type of the event that notifies an account of a ledger's new head.
 const EventHead = "ledger.head"
 
-// HeadsOf returns a Heads in memory that begins with a copy of heads.
+// HeadsOf returns a Heads in memoryHeads that begins with a copy of heads.
 func HeadsOf(heads map[Place]string) Heads {
-	return &memory{table[Place, string]{rows: maps.Clone(heads)}}
+	return &memoryHeads{table[Place, string]{rows: maps.Clone(heads)}}
 }
 
-type memory struct{ table[Place, string] }
+type memoryHeads struct{ table[Place, string] }
 
-func (m *memory) Last(p Place) string { return m.get(p) }
+func (m *memoryHeads) Last(p Place) string { return m.get(p) }
 
-func (m *memory) Keep(p Place, signed string) error {
+func (m *memoryHeads) Keep(p Place, signed string) error {
 	if signed == "" {
 		m.clear(p)
 	} else {
@@ -36,22 +36,23 @@ func (m *memory) Keep(p Place, signed string) error {
 	return nil
 }
 
-func (m *memory) All() map[Place]string { return m.snapshot() }
+func (m *memoryHeads) All() map[Place]string { return m.snapshot() }
 
-// trust is an examined head of a ledger with the log that had the head.
-type trust struct {
+// examined is a head that passed examine, and the log with which it was examined.
+type examined struct {
 	log  Log
 	head merkle.Head
 }
 
-// current returns the last examined head of a ledger; false if the log has changed since.
-func (s *Service) current(p Place, log Log) (merkle.Head, bool) {
+// lastExamined returns the last examined head of a ledger; false if the log has changed since the
+// examination.
+func (s *Service) lastExamined(p Place, log Log) (merkle.Head, bool) {
 	previous := s.trusted.get(p)
 	return previous.head, log.Head != "" && log.Head == previous.log.Head && log.SealedHead == previous.log.SealedHead &&
 		log.Head == s.deps.Heads.Last(p) && log.Signed == previous.head.Size && log.Entries >= log.Signed
 }
 
-// examine checks the stored head of a ledger and returns it opened. The head must be signed by
+// examine checks the stored head of a ledger and returns the opened head. It must be signed by
 // the ledger's key, sealed, have the size of the signed part of the log, and extend the last
 // head in Heads. examine then publishes the head, if NotifyHeads is set, and stores it in Heads. A
 // log without entries may have no head yet. The caller holds the ledger's lock, so that heads are
@@ -61,15 +62,15 @@ func (s *Service) examine(ctx context.Context, p Place, log Log) (merkle.Head, e
 	if log == (Log{}) && lastHead == "" {
 		return merkle.Head{}, nil
 	}
-	head, ok := s.current(p, log)
+	head, ok := s.lastExamined(p, log)
 	if !ok {
-		var wrong string
+		var fault string
 		var err error
-		if head, wrong, err = s.openHead(ctx, p, log, lastHead); err != nil {
+		if head, fault, err = s.openHead(ctx, p, log, lastHead); err != nil {
 			return head, err
 		}
-		if wrong != "" {
-			return head, s.alarm(p, "%s", wrong)
+		if fault != "" {
+			return head, s.alarm(p, "%s", fault)
 		}
 		// If publishing fails, the next examination publishes the head. The id of the event derives
 		// from the head, so that the gateways send it once.
@@ -87,15 +88,15 @@ func (s *Service) examine(ctx context.Context, p Place, log Log) (merkle.Head, e
 				return head, relay.Errorf(relay.KindUnavailable, "%s: its head was not saved: %w", p, err)
 			}
 		}
-		s.trusted.set(p, trust{log, head})
+		s.trusted.set(p, examined{log, head})
 	}
 	s.alarms.clear(p.String())
 	return head, nil
 }
 
 // openHead opens the stored head and compares it with the log, the sealed head and the last
-// head. wrong describes the difference; empty if there is none.
-func (s *Service) openHead(ctx context.Context, p Place, log Log, lastHead string) (head merkle.Head, wrong string, err error) {
+// head. fault describes the difference; empty if there is none.
+func (s *Service) openHead(ctx context.Context, p Place, log Log, lastHead string) (head merkle.Head, fault string, err error) {
 	if log.Head == "" {
 		return head, "its signed head is missing", nil
 	}
@@ -110,41 +111,41 @@ func (s *Service) openHead(ctx context.Context, p Place, log Log, lastHead strin
 		return head, "the key that signs its heads is missing", nil
 	}
 	if head, err = merkle.Open(log.Head, key); corrupt(err) {
-		return head, "its stored head is not one that its key has signed: " + err.Error(), nil
+		return head, "its stored head is not signed by its key: " + err.Error(), nil
 	}
-	if wrong, err = s.wrongSeal(ctx, p, log, lastHead); wrong != "" || err != nil {
-		return head, wrong, err
+	if fault, err = s.sealFault(ctx, p, log, lastHead); fault != "" || err != nil {
+		return head, fault, err
 	}
 	if head.Size != log.Signed || log.Entries < log.Signed {
 		return head, fmt.Sprintf("its log has %d entries, %d of them sealed, and its signed head has %d", log.Entries, log.Signed, head.Size), nil
 	}
-	wrong, err = s.wrongSince(ctx, p, head, lastHead, key)
-	return head, wrong, err
+	fault, err = s.extensionFault(ctx, p, head, lastHead, key)
+	return head, fault, err
 }
 
-// wrongSince describes the fault of a head that does not extend the last head; empty if it does.
-func (s *Service) wrongSince(ctx context.Context, p Place, head merkle.Head, lastHead, key string) (string, error) {
+// extensionFault describes the fault of a head that does not extend the last head; empty if it does.
+func (s *Service) extensionFault(ctx context.Context, p Place, head merkle.Head, lastHead, key string) (string, error) {
 	if lastHead == "" {
 		return "", nil
 	}
 	earlier, err := merkle.Open(lastHead, key)
 	if corrupt(err) {
-		return "the head that this gateway kept is not one that its key has signed: " + err.Error(), nil
+		return "the last head that this gateway stored is not signed by the ledger's key: " + err.Error(), nil
 	}
 	if earlier.Size > head.Size {
 		return fmt.Sprintf("its head goes back from %d entries to %d", earlier.Size, head.Size), nil
 	}
 	err = merkle.CheckExtends(head, earlier, s.reader(ctx, p.Account, p.Ledger))
 	if corrupt(err) {
-		return fmt.Sprintf("its first %d entries are not those of the head that this gateway kept", earlier.Size), nil
+		return fmt.Sprintf("its first %d entries do not match the last head that this gateway stored", earlier.Size), nil
 	}
 	return "", err
 }
 
-// wrongSeal describes how the sealed head differs from the head; empty if it does not. A ledger
-// that an earlier version wrote has no sealed head until its next entry. This is accepted as long
-// as Heads has no head of the ledger.
-func (s *Service) wrongSeal(ctx context.Context, p Place, log Log, lastHead string) (string, error) {
+// sealFault describes how the sealed head differs from the head; empty if it does not. A ledger
+// that an earlier version wrote has no sealed head until its next entry. This is accepted if lastHead
+// is empty: Heads has no head of the ledger, or an operator accepts the head in the store.
+func (s *Service) sealFault(ctx context.Context, p Place, log Log, lastHead string) (string, error) {
 	if log.SealedHead == "" && lastHead == "" {
 		return "", nil
 	}
@@ -157,7 +158,7 @@ func (s *Service) wrongSeal(ctx context.Context, p Place, log Log, lastHead stri
 		plain, err = s.deps.Vault.Open(ctx, p.Account, sealed, "head of "+p.Ledger)
 	}
 	if corrupt(err) || err == nil && string(plain) != log.Head {
-		return "its sealed head is not its head", nil
+		return "its sealed head differs from its head", nil
 	}
 	return "", err
 }
@@ -181,20 +182,20 @@ func (s *Service) Check(ctx context.Context) error {
 	return errors.New(text + "; see docs/operations/ledgers.md")
 }
 
-// wrongHash describes how the hash of a ledger differs from the hash in its head; empty if it does
+// hashFault describes how the hash of a ledger differs from the hash in its head; empty if it does
 // not.
-func wrongHash(hash, head string) string {
+func hashFault(hash, head string) string {
 	origin, _, found := strings.Cut(head, "\n")
 	if !found || origin == merkle.Origin(hash) {
 		return ""
 	}
-	return "its hash was changed: its head is of " + origin
+	return "its hash was changed: its head belongs to " + origin
 }
 
 // LostLedgers examines the head of every ledger and lists the lost ledgers: ledgers with entries but
-// without a declaration, ledgers with a head in Heads but without a log, and ledgers with the
-// hash of another ledger. It copies heads that other gateways have signed to Heads, so that each
-// gateway notices a missing head.
+// without a declaration, ledgers with a head in Heads but without a log, and ledgers whose hash
+// differs from the hash in their head. It copies heads that other gateways have signed to Heads, so
+// that each gateway notices a missing head.
 func (s *Service) LostLedgers(ctx context.Context) (lost []string, err error) {
 	logs, err := s.deps.Store.Logs(ctx)
 	if err != nil {
@@ -207,13 +208,13 @@ func (s *Service) LostLedgers(ctx context.Context) (lost []string, err error) {
 		if !log.Declared() && log.Log.Entries > 0 {
 			lost = append(lost, fmt.Sprintf("%s: it is no longer declared, its log has %d entries", log.Place, log.Log.Entries))
 		}
-		if wrong := wrongHash(log.Hash, log.Log.Head); wrong != "" {
-			lost = append(lost, log.Place.String()+": "+wrong)
+		if fault := hashFault(log.Hash, log.Log.Head); fault != "" {
+			lost = append(lost, log.Place.String()+": "+fault)
 		}
 		if !known && log.Log.Head == "" { // a new ledger, whose first head another gateway may be signing
 			continue
 		}
-		if _, same := s.current(log.Place, log.Log); same && s.alarms.get(log.Place.String()) == "" {
+		if _, same := s.lastExamined(log.Place, log.Log); same && s.alarms.get(log.Place.String()) == "" {
 			continue
 		}
 		if err := s.examineIdle(ctx, log.Place); err != nil && s.alarms.get(log.Place.String()) == "" {
@@ -246,7 +247,7 @@ func comparePlaces(a, b Place) int {
 
 // AcceptHeads replaces the heads in Heads by the heads in the store, after an operator has restored
 // the database from a backup. It returns the differences. It does not accept a head that is
-// unsigned, unsealed or inconsistent with its log.
+// unsigned, differs from its sealed head, or is inconsistent with its log.
 func (s *Service) AcceptHeads(ctx context.Context) (accepted []string, err error) {
 	for p, lastHead := range s.deps.Heads.All() {
 		difference, err := s.acceptHead(ctx, p, lastHead)
@@ -261,8 +262,9 @@ func (s *Service) AcceptHeads(ctx context.Context) (accepted []string, err error
 	return accepted, nil
 }
 
-// acceptHead accepts the stored head of a ledger if it does not extend the last head, or drops
-// the last head if the ledger is missing. It returns the difference; empty if there is none.
+// acceptHead replaces the last head of a ledger by the stored head, unless the stored head extends
+// it. If the log is missing, acceptHead removes the last head. It returns the difference; empty if
+// nothing was replaced or removed.
 func (s *Service) acceptHead(ctx context.Context, p Place, lastHead string) (string, error) {
 	lock := s.lockOf(p)
 	lock.Lock()
@@ -273,15 +275,15 @@ func (s *Service) acceptHead(ctx context.Context, p Place, lastHead string) (str
 	}
 	difference := "its log is missing"
 	if log != (Log{}) {
-		head, wrong, err := s.openHead(ctx, p, log, "")
-		if wrong != "" || err != nil {
+		head, fault, err := s.openHead(ctx, p, log, "")
+		if fault != "" || err != nil {
 			return "", err
 		}
 		key, err := s.existingKey(ctx, p)
 		if err != nil {
 			return "", err
 		}
-		if difference, err = s.wrongSince(ctx, p, head, lastHead, key); difference == "" || err != nil {
+		if difference, err = s.extensionFault(ctx, p, head, lastHead, key); difference == "" || err != nil {
 			return "", err
 		}
 	}
@@ -297,7 +299,7 @@ func (s *Service) acceptHead(ctx context.Context, p Place, lastHead string) (str
 type Heads interface {
 	// Last returns the last head of a ledger; empty if there is none.
 	Last(p Place) string
-	// Keep replaces the last head durably. An empty head removes the ledger.
+	// Keep replaces the last head durably. An empty head removes the last head.
 	Keep(p Place, signed string) error
 	// All returns the last head of every ledger.
 	All() map[Place]string

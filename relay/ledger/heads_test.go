@@ -27,9 +27,9 @@ func (st *site) tamper(statements ...string) {
 func TestCheckReportsTamperedHeads(t *testing.T) {
 	for _, tc := range []struct{ name, statement, want string }{
 		{"missing signed head", "UPDATE ledger_log SET head = ''", "its signed head is missing"},
-		{"signed head of another ledger", "UPDATE ledger_log SET head = (SELECT head FROM ledger_log WHERE ledger = 'locked')", "its stored head is not one that its key has signed"},
+		{"signed head of another ledger", "UPDATE ledger_log SET head = (SELECT head FROM ledger_log WHERE ledger = 'locked')", "its stored head is not signed by its key"},
 		{"missing sealed head", "UPDATE ledger_log SET sealed_head = ''", "its sealed head is missing"},
-		{"sealed head of another ledger", "UPDATE ledger_log SET sealed_head = (SELECT sealed_head FROM ledger_log WHERE ledger = 'locked')", "its sealed head is not its head"},
+		{"sealed head of another ledger", "UPDATE ledger_log SET sealed_head = (SELECT sealed_head FROM ledger_log WHERE ledger = 'locked')", "its sealed head differs from its head"},
 		{"smaller count of sealed entries", "UPDATE ledger_log SET sealed = 3", "its log has 10 entries, 3 of them sealed, and its signed head has 10"},
 		{"smaller count of entries", "UPDATE ledger_log SET entries = 3", "its log has 3 entries, 10 of them sealed, and its signed head has 10"},
 		{"missing signing key", "DELETE FROM ledger_sealed WHERE name = 'signer plain'", "the key that signs its heads is missing"},
@@ -96,8 +96,8 @@ func TestAJobOfAnotherKindIsRefused(t *testing.T) {
 func TestAppendedMetadataIsReadFromSignedEntries(t *testing.T) {
 	for _, tc := range []struct{ name, statement, want string }{
 		{"changed metadata column", `UPDATE ledger_entry SET metadata = '{"place":"other"}' WHERE metadata <> ''`, "map[place:yard]"},
-		{"changed entry", `UPDATE ledger_entry SET entry = CAST(replace(CAST(entry AS TEXT), 'yard', 'dock') AS BLOB) WHERE metadata <> ''`, "is not the one that was signed"},
-		{"metadata added to another entry of the token", `UPDATE ledger_entry SET metadata = '{}' WHERE sequence = 2`, "appends no metadata to it"},
+		{"changed entry", `UPDATE ledger_entry SET entry = CAST(replace(CAST(entry AS TEXT), 'yard', 'dock') AS BLOB) WHERE metadata <> ''`, "differs from the signed entry"},
+		{"metadata added to another entry of the token", `UPDATE ledger_entry SET metadata = '{}' WHERE sequence = 2`, "does not append metadata to it"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			st := newSite(t)
@@ -135,8 +135,8 @@ func TestAHeadIsCheckedAgainstTheStoredHead(t *testing.T) {
 	st.generate("plain", ledger.NewToken{})
 	st.heads = storedHeads
 	st.s = st.open()
-	if err := st.s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "its first 11 entries are not those of the head that this gateway kept") {
-		t.Errorf("Check: error %v, want \"its first 11 entries are not those of the head that this gateway kept\"", err)
+	if err := st.s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "its first 11 entries do not match the last head that this gateway stored") {
+		t.Errorf("Check: error %v, want \"its first 11 entries do not match the last head that this gateway stored\"", err)
 	}
 	if _, err := st.s.History(t.Context(), 1, c); relay.KindOf(err) != relay.KindUnavailable {
 		t.Errorf("History: error %v, want kind unavailable", err)

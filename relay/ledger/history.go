@@ -23,7 +23,7 @@ type History struct {
 // It returns relay.KindInvalid if the account does not have the token, or the private token is
 // wrong.
 func (s *Service) History(ctx context.Context, acct relay.AccountID, c Credential) (History, error) {
-	t, err := s.known(ctx, acct, c)
+	t, err := s.checkCredential(ctx, acct, c)
 	if err != nil {
 		return History{}, err
 	}
@@ -80,8 +80,8 @@ func (s *Service) headOf(ctx context.Context, acct relay.AccountID, l Ledger) (h
 	return head, log.Head, key, nil
 }
 
-// prove adds the entries of a token with their proofs. It checks that they begin with the
-// generation and that no claim is missing, and signs that they are complete.
+// prove adds the entries of a token with their proofs to h, and signs that they are complete. It
+// checks that the first entry is the generation and that no claim is missing.
 func (s *Service) prove(ctx context.Context, acct relay.AccountID, l Ledger, tokenID string, sequences []int64, h *History) error {
 	raw, err := s.deps.Store.Entries(ctx, acct, l.ID, sequences)
 	if err != nil {
@@ -99,13 +99,13 @@ func (s *Service) prove(ctx context.Context, acct relay.AccountID, l Ledger, tok
 			return fmt.Errorf("ledger %s: entry %d: %w", l.ID, n, err)
 		}
 		if merkle.CheckProof(proof, h.Head, n, raw[i]) != nil {
-			return s.alarmAbout(p, aboutToken(tokenID), "token %s: its entry %d is not the one that was signed", tokenID, n)
+			return s.alarmAbout(p, aboutToken(tokenID), "token %s: its entry %d differs from the signed entry", tokenID, n)
 		}
 		if e.Type == Claimed {
 			claims++
 		}
 		if data.Token != tokenID || (i == 0) != (e.Type == Generated) || e.Type == Claimed && data.Claim != claims {
-			return s.alarmAbout(p, aboutToken(tokenID), "token %s: entry %d is not the next of its history", tokenID, n)
+			return s.alarmAbout(p, aboutToken(tokenID), "token %s: entry %d does not continue its history", tokenID, n)
 		}
 		fold.Add(merkle.LeafHash(raw[i]))
 		h.Data, h.Meta.Proof = append(h.Data, e), append(h.Meta.Proof, append([]merkle.Hash{}, proof...)) // never null in JSON

@@ -40,7 +40,7 @@ func (s *Service) submit(ctx context.Context, acct relay.AccountID, id string, k
 	if err != nil {
 		return fmt.Errorf("job %s: encode: %w", id, err)
 	}
-	sealed, err := s.deps.Vault.Seal(ctx, acct, plain, inputOf(kind, id))
+	sealed, err := s.deps.Vault.Seal(ctx, acct, plain, inputSubject(kind, id))
 	if err != nil {
 		return err
 	}
@@ -53,16 +53,16 @@ func (s *Service) submit(ctx context.Context, acct relay.AccountID, id string, k
 	})
 }
 
-// inputOf returns the subject with which the input of a job is sealed. It includes the kind,
+// inputSubject returns the subject with which the input of a job is sealed. It includes the kind,
 // because the input of one kind of job is also valid JSON for another kind.
-func inputOf(kind job.Kind, id string) string { return "job " + id + " " + string(kind) }
+func inputSubject(kind job.Kind, id string) string { return "job " + id + " " + string(kind) }
 
-func (s *Service) input(ctx context.Context, j job.Job, input any) error {
+func (s *Service) openInput(ctx context.Context, j job.Job, input any) error {
 	var sealed sealedInput
 	if err := json.Unmarshal(j.Input, &sealed); err != nil {
 		return fmt.Errorf("job %s: input: %w", j.ID, err)
 	}
-	plain, err := s.deps.Vault.Open(ctx, j.Account, sealed.Sealed, inputOf(j.Kind, j.ID))
+	plain, err := s.deps.Vault.Open(ctx, j.Account, sealed.Sealed, inputSubject(j.Kind, j.ID))
 	if err != nil {
 		return err
 	}
@@ -100,17 +100,17 @@ func (s *Service) Job(ctx context.Context, acct relay.AccountID, id string) (Sta
 	st := Status{State: j.State}
 	switch j.State {
 	case job.Completed:
-		err = s.result(ctx, j, &st)
+		err = s.addResult(ctx, j, &st)
 	case job.Failed:
 		st.Error = j.Error
 	}
 	return st, err
 }
 
-func (s *Service) result(ctx context.Context, j job.Job, st *Status) error {
+func (s *Service) addResult(ctx context.Context, j job.Job, st *Status) error {
 	if j.Kind == KindClaim {
-		var input claims
-		if err := s.input(ctx, j, &input); err != nil {
+		var input claimInput
+		if err := s.openInput(ctx, j, &input); err != nil {
 			return err
 		}
 		var results []ClaimResult
@@ -123,14 +123,14 @@ func (s *Service) result(ctx context.Context, j job.Job, st *Status) error {
 	var input struct {
 		Token string `json:"token"`
 	}
-	if err := s.input(ctx, j, &input); err != nil {
+	if err := s.openInput(ctx, j, &input); err != nil {
 		return err
 	}
 	t, err := s.token(ctx, j.Account, TokenID(input.Token))
 	if err != nil {
 		return err
 	}
-	if t.Appended, err = s.appended(ctx, j.Account, t); err != nil {
+	if t.Appended, err = s.appendedMetadata(ctx, j.Account, t); err != nil {
 		return err
 	}
 	l, err := s.Ledger(ctx, j.Account, t.Ledger)
@@ -191,7 +191,7 @@ func (s *Service) Annotate(ctx context.Context, acct relay.AccountID, text strin
 
 func (s *Service) runAnnotate(ctx context.Context, j job.Job) (any, error) {
 	var input annotation
-	if err := s.input(ctx, j, &input); err != nil {
+	if err := s.openInput(ctx, j, &input); err != nil {
 		return nil, err
 	}
 	t, err := s.token(ctx, j.Account, TokenID(input.Token))
@@ -215,7 +215,7 @@ func (s *Service) runAnnotate(ctx context.Context, j job.Job) (any, error) {
 	}
 	err = s.deps.Store.Annotate(ctx, j.Account, Annotation{Token: t, JobID: j.ID, Metadata: metadata, Entry: entry, Authenticator: a})
 	if err != nil {
-		return nil, s.mismatch(err)
+		return nil, s.alarmMismatch(err)
 	}
 	return nil, s.signByID(ctx, j.Account, t.Ledger)
 }

@@ -189,7 +189,7 @@ type Service struct {
 	deps    Deps
 	signing sync.Map // Place to *sync.Mutex, see lockOf
 	// trusted has the last examined head of each ledger. An unchanged head is not examined again.
-	trusted table[Place, trust]
+	trusted table[Place, examined]
 	alarms  alarms
 }
 

@@ -20,8 +20,8 @@ func (s *Service) lockOf(p Place) *sync.Mutex {
 	return lock.(*sync.Mutex)
 }
 
-// signEntries extends the tree by all entries and signs its head. It returns an error if the
-// stored tree does not match the last head.
+// signEntries adds all unsigned entries to the tree and signs the new head. It returns an error if
+// the stored tree does not match the last head.
 func (s *Service) signEntries(ctx context.Context, acct relay.AccountID, l Ledger) (Log, error) {
 	p := Place{acct, l.ID}
 	lock := s.lockOf(p)
@@ -33,14 +33,14 @@ func (s *Service) signEntries(ctx context.Context, acct relay.AccountID, l Ledge
 			return log, err
 		}
 		head, err := s.examine(ctx, p, log)
-		if wrong := wrongHash(l.Hash, log.Head); err == nil && wrong != "" {
-			err = relay.Errorf(relay.KindUnavailable, "%s: %s", p, wrong)
+		if fault := hashFault(l.Hash, log.Head); err == nil && fault != "" {
+			err = relay.Errorf(relay.KindUnavailable, "%s: %s", p, fault)
 		}
 		if err != nil || log.Head != "" && log.Signed == log.Entries {
 			return log, err
 		}
 		if err := s.signBatch(ctx, p, l, log, head); err != nil {
-			return log, fmt.Errorf("ledger %s: seal: %w", l.ID, err)
+			return log, fmt.Errorf("ledger %s: sign: %w", l.ID, err)
 		}
 	}
 }
@@ -58,10 +58,10 @@ func (s *Service) signBatch(ctx context.Context, p Place, l Ledger, log Log, hea
 		return err
 	}
 	if log.Head != "" && fold.Root() != head.Root {
-		return s.alarmAbout(p, treeLabel(p), "its stored tree is not the one of its signed head: entries or hashes were changed")
+		return s.alarmAbout(p, treeLabel(p), "its stored tree does not match its signed head: entries or hashes were changed")
 	}
-	upTo := min(log.Entries, log.Signed+batchSize)
-	rows, err := s.deps.Store.Rows(ctx, p.Account, l.ID, log.Signed, upTo)
+	end := min(log.Entries, log.Signed+batchSize)
+	rows, err := s.deps.Store.Rows(ctx, p.Account, l.ID, log.Signed, end)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (s *Service) signBatch(ctx context.Context, p Place, l Ledger, log Log, hea
 		return err
 	}
 	var hashes []merkle.Hash
-	for n := log.Signed; n < upTo; n++ {
+	for n := log.Signed; n < end; n++ {
 		i := int(n - log.Signed)
 		if i >= len(rows) || rows[i].Sequence != n {
 			return s.alarmAbout(p, treeLabel(p), "entry %d is missing", n)
@@ -80,8 +80,8 @@ func (s *Service) signBatch(ctx context.Context, p Place, l Ledger, log Log, hea
 		}
 		hashes = append(hashes, fold.Add(merkle.LeafHash(rows[i].Bytes))...)
 	}
-	signed := Log{Entries: log.Entries, Signed: upTo}
-	if signed.Head, err = merkle.Sign(merkle.Head{Origin: merkle.Origin(l.Hash), Size: upTo, Root: fold.Root()}, private); err != nil {
+	signed := Log{Entries: log.Entries, Signed: end}
+	if signed.Head, err = merkle.Sign(merkle.Head{Origin: merkle.Origin(l.Hash), Size: end, Root: fold.Root()}, private); err != nil {
 		return err
 	}
 	sealed, err := s.deps.Vault.Seal(ctx, p.Account, []byte(signed.Head), "head of "+p.Ledger)
@@ -114,15 +114,15 @@ func (s *Service) reader(ctx context.Context, acct relay.AccountID, ledgerID str
 
 // signer returns the private key that signs a ledger's heads. The first call creates the key.
 func (s *Service) signer(ctx context.Context, acct relay.AccountID, l Ledger) (string, error) {
-	b, err := s.secret(ctx, acct, signerOf(l.ID), func() ([]byte, error) {
+	b, err := s.secret(ctx, acct, signerName(l.ID), func() ([]byte, error) {
 		private, _, err := merkle.NewKey(merkle.Origin(l.Hash))
 		return []byte(private), err
 	})
 	return string(b), err
 }
 
-// secret returns an opened secret of an account. If the secret is missing, create returns a
-// new one; without create, the error is relay.KindNotFound.
+// secret returns an opened secret of an account. It saves the result of create if the secret is
+// missing. If create is nil, it returns relay.KindNotFound.
 func (s *Service) secret(ctx context.Context, acct relay.AccountID, name string, create func() ([]byte, error)) ([]byte, error) {
 	sealed, err := s.deps.Store.Secret(ctx, acct, name)
 	if relay.KindOf(err) == relay.KindNotFound && create != nil {
@@ -156,7 +156,7 @@ func (s *Service) Key(ctx context.Context, acct relay.AccountID, ledgerID string
 
 // existingKey returns the public key of a ledger; empty if the ledger does not have one yet.
 func (s *Service) existingKey(ctx context.Context, p Place) (string, error) {
-	private, err := s.secret(ctx, p.Account, signerOf(p.Ledger), nil)
+	private, err := s.secret(ctx, p.Account, signerName(p.Ledger), nil)
 	if relay.KindOf(err) == relay.KindNotFound {
 		return "", nil
 	}
@@ -166,4 +166,4 @@ func (s *Service) existingKey(ctx context.Context, p Place) (string, error) {
 	return merkle.PublicOf(string(private))
 }
 
-func signerOf(ledgerID string) string { return "signer " + ledgerID }
+func signerName(ledgerID string) string { return "signer " + ledgerID }

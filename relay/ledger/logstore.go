@@ -19,7 +19,7 @@ type Log struct {
 // LedgerLog is the log of a ledger of an account.
 type LedgerLog struct {
 	Place
-	Hash        string // of the ledger
+	Hash        string // the ledger's hash
 	Declaration Ledger // without Hash; the zero Ledger if the account does not declare the ledger
 	Log         Log
 }
@@ -33,8 +33,8 @@ type Row struct {
 	Sequence int64
 	Token    string // id
 	Job      string // empty for the token's generation
-	Metadata string // appended to the token; empty: none
-	Position int64  // among the entries of its token, from 0
+	Metadata string // the metadata that the entry appends to the token; empty for other entries
+	Position int64  // index among the entries of its token
 	Claims   int64  // number of the token's claims, including this entry
 	Bytes    []byte // nil if the entry is missing
 	MAC      []byte
@@ -134,7 +134,7 @@ func (s *Store) Entries(ctx context.Context, acct relay.AccountID, ledgerID stri
 		JOIN ledger_entry ON ledger_entry.account = batch.account
 		  AND ledger_entry.ledger = batch.ledger
 		  AND ledger_entry.sequence = batch.place`
-	return s.numbered(ctx, "ledger "+ledgerID+": entries", query, acct, ledgerID, sequences)
+	return s.readNumbered(ctx, "ledger "+ledgerID+": entries", query, acct, ledgerID, sequences)
 }
 
 // Hashes loads hashes of the tree by their indexes; zero for a missing hash.
@@ -145,7 +145,7 @@ func (s *Store) Hashes(ctx context.Context, acct relay.AccountID, ledgerID strin
 		JOIN ledger_tree ON ledger_tree.account = batch.account
 		  AND ledger_tree.ledger = batch.ledger
 		  AND ledger_tree.idx = batch.place`
-	values, err := s.numbered(ctx, "ledger "+ledgerID+": tree", query, acct, ledgerID, indexes)
+	values, err := s.readNumbered(ctx, "ledger "+ledgerID+": tree", query, acct, ledgerID, indexes)
 	hashes := make([]merkle.Hash, len(values))
 	for i, b := range values {
 		copy(hashes[i][:], b)
@@ -153,8 +153,8 @@ func (s *Store) Hashes(ctx context.Context, acct relay.AccountID, ledgerID strin
 	return hashes, err
 }
 
-// numbered reads rows of a ledger in the order of the numbers; nil for a missing row.
-func (s *Store) numbered(ctx context.Context, label, query string, acct relay.AccountID, ledgerID string, numbers []int64) ([][]byte, error) {
+// readNumbered reads rows of a ledger in the order of numbers; nil for a missing row.
+func (s *Store) readNumbered(ctx context.Context, label, query string, acct relay.AccountID, ledgerID string, numbers []int64) ([][]byte, error) {
 	if len(numbers) == 0 {
 		return nil, nil
 	}

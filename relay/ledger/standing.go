@@ -50,9 +50,9 @@ func facts(t Token) (map[string]any, error) {
 	return data, nil
 }
 
-// differs lists the facts that differ between a token and the data of its generation entry;
+// differingFacts lists the facts that differ between a token and the data of its generation entry;
 // empty if none differ.
-func differs(t Token, data json.RawMessage) string {
+func differingFacts(t Token, data json.RawMessage) string {
 	tokenFacts, err := facts(t)
 	if err != nil {
 		return "certificate"
@@ -66,17 +66,17 @@ func differs(t Token, data json.RawMessage) string {
 	for name := range entry {
 		names[name] = nil
 	}
-	var wrong []string
+	var differing []string
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		value, inToken := tokenFacts[name]
 		entryValue, inEntry := entry[name]
 		a, errA := canonical(value)
 		b, errB := canonical(entryValue)
 		if inToken != inEntry || errA != nil || errB != nil || !bytes.Equal(a, b) {
-			wrong = append(wrong, name)
+			differing = append(differing, name)
 		}
 	}
-	return strings.Join(wrong, ", ")
+	return strings.Join(differing, ", ")
 }
 
 // event is the part of an entry's data that the gateway reads. Claim is the number of a claim.
@@ -115,8 +115,8 @@ func (s *Service) checkStanding(ctx context.Context, acct relay.AccountID, st St
 	if err != nil {
 		return err
 	}
-	if wrong := a.wrongStanding(st); wrong != "" {
-		return s.alarmAbout(p, label, "%s: %s", label, wrong)
+	if fault := a.standingFault(st); fault != "" {
+		return s.alarmAbout(p, label, "%s: %s", label, fault)
 	}
 	for _, e := range []Row{st.Generation, st.Chain.Last} {
 		if err := s.mustBeProven(ctx, p, label, e); err != nil {
@@ -143,11 +143,11 @@ func (s *Service) mustBeProven(ctx context.Context, p Place, label string, e Row
 			return err
 		}
 	}
-	return s.alarmAbout(p, label, "%s: its entry %d is not the one that was signed", label, e.Sequence)
+	return s.alarmAbout(p, label, "%s: its entry %d differs from the signed entry", label, e.Sequence)
 }
 
-// appended returns the metadata that was appended to a token, oldest first.
-func (s *Service) appended(ctx context.Context, acct relay.AccountID, t Token) (metadata []json.RawMessage, err error) {
+// appendedMetadata returns the metadata that was appended to a token, oldest first.
+func (s *Service) appendedMetadata(ctx context.Context, acct relay.AccountID, t Token) (metadata []json.RawMessage, err error) {
 	rows, err := s.deps.Store.Annotations(ctx, acct, t.ID)
 	if err != nil {
 		return nil, err
@@ -162,27 +162,27 @@ func (s *Service) appended(ctx context.Context, acct relay.AccountID, t Token) (
 			return nil, err
 		}
 		if e.Type != Annotated || data.Token != t.ID {
-			return nil, s.alarmAbout(p, label, "%s: its entry %d appends no metadata to it", label, row.Sequence)
+			return nil, s.alarmAbout(p, label, "%s: its entry %d does not append metadata to it", label, row.Sequence)
 		}
 		metadata = append(metadata, data.Metadata)
 	}
 	return metadata, nil
 }
 
-// wrongStanding describes the fault of a token or its entries; empty if there is none.
-func (a Authenticator) wrongStanding(st Standing) string {
+// standingFault describes the fault of a token or its entries; empty if there is none.
+func (a Authenticator) standingFault(st Standing) string {
 	if st.Token.ID != st.ID {
-		return "it has the document of another token"
+		return "its document belongs to another token"
 	}
-	if wrong := a.wrongChain(st.Chain); wrong != "" {
-		return wrong
+	if fault := a.chainFault(st.Chain); fault != "" {
+		return fault
 	}
 	e, data, err := readEvent(st.Generation.Sequence, st.Generation.Bytes)
 	if err != nil || e.Type != Generated || data.Token != st.ID || !a.authentic(st.Generation) {
-		return "it has no entry of its generation that a gateway wrote"
+		return "the entry of its generation is missing or was not written by a gateway"
 	}
-	if names := differs(st.Token, e.Data); names != "" {
-		return fmt.Sprintf("it was changed, entry %d says otherwise: %s", e.Sequence, names)
+	if names := differingFacts(st.Token, e.Data); names != "" {
+		return fmt.Sprintf("it was changed and differs from entry %d: %s", e.Sequence, names)
 	}
 	return ""
 }
@@ -212,7 +212,7 @@ func NewAuthenticator(p Place, signer []byte) (Authenticator, error) {
 
 // authenticator returns the authenticator of a ledger, which must have a signing key.
 func (s *Service) authenticator(ctx context.Context, p Place) (Authenticator, error) {
-	signer, err := s.secret(ctx, p.Account, signerOf(p.Ledger), nil)
+	signer, err := s.secret(ctx, p.Account, signerName(p.Ledger), nil)
 	switch {
 	case relay.KindOf(err) == relay.KindNotFound:
 		return Authenticator{}, s.alarm(p, "the key that signs its heads is missing")
@@ -237,7 +237,7 @@ func (a Authenticator) mac(r Row) []byte {
 // authentic reports whether a gateway wrote a row and the MAC of the token's previous entry.
 func (a Authenticator) authentic(r Row) bool { return hmac.Equal(r.MAC, a.mac(r)) }
 
-const notAuthentic = "was not written by a gateway: it, or the entry of its token before it, was added, changed or removed in the database"
+const notAuthentic = "was not written by a gateway: it, or the previous entry of its token, was added, changed or removed in the database"
 
 // Mismatch is the error for a token whose stored entries differ from the entries that gateways
 // wrote.
@@ -250,18 +250,18 @@ type Mismatch struct {
 // Error names the token and the problem.
 func (m *Mismatch) Error() string { return aboutToken(m.Token) + ": " + m.Problem }
 
-// wrongChain describes the fault of a chain; empty if a gateway wrote the last entry, and its
+// chainFault describes the fault of a chain; empty if a gateway wrote the last entry, and its
 // position and claims match the stored numbers.
-func (a Authenticator) wrongChain(c Chain) string {
+func (a Authenticator) chainFault(c Chain) string {
 	switch row := c.Last; {
 	case c.Entries == 0:
 		return "it has no entry"
 	case !a.authentic(row):
 		return fmt.Sprintf("its entry %d %s", row.Sequence, notAuthentic)
 	case c.Entries != row.Position+1:
-		return fmt.Sprintf("it has %d entries, and %d up to its entry %d: some were added or removed", c.Entries, row.Position+1, row.Sequence)
+		return fmt.Sprintf("it has %d entries, but entry %[3]d was written as number %[2]d: entries were added or removed", c.Entries, row.Position+1, row.Sequence)
 	case c.Claimed != row.Claims:
-		return fmt.Sprintf("it counts %d claims, the ledger has %d", c.Claimed, row.Claims)
+		return fmt.Sprintf("it counts %d claims, but its entries in the ledger count %d", c.Claimed, row.Claims)
 	}
 	return ""
 }

@@ -15,7 +15,7 @@ import (
 //
 // A transaction that adds an entry locks the token and then the ledger's log. The unique key
 // (token, job) prevents a job that runs twice from adding two entries. The hashes of the tree are
-// added later, see docs/adr.
+// added later, see docs/adr/0010-ledger-tree-behind-entries.md.
 type Store struct{ db *db.DB }
 
 // NewStore returns the store of ledgers in a database.
@@ -71,8 +71,8 @@ func (s *Store) Ledgers(ctx context.Context, acct relay.AccountID) ([]Ledger, er
 // The kinds of sealed secrets.
 const (
 	kindKeyset  = "keyset"
-	kindSecret  = "secret"  // by name
-	kindPrivate = "private" // by job
+	kindSecret  = "secret"  // the name is that of the secret
+	kindPrivate = "private" // the name is the id of the job
 )
 
 const keepSealed = `
@@ -80,10 +80,10 @@ const keepSealed = `
 	VALUES ($1, $2, $3, $4, 0)
 	ON CONFLICT (account, kind, name) DO NOTHING`
 
-// permanent loads a sealed value that does not expire. A row that expires or is empty was
-// changed outside the gateway, and is an error. If the row counted as missing, a new
+// loadPermanent loads a sealed value that does not expire. It returns an error for a row that expires
+// or is empty, because such a row was changed outside the gateway. If the row counted as missing, a new
 // secret would replace it, and the data sealed with the old secret would be lost.
-func permanent(ctx context.Context, c db.Conn, acct relay.AccountID, kind, name, label string) ([]byte, error) {
+func loadPermanent(ctx context.Context, c db.Conn, acct relay.AccountID, kind, name, label string) ([]byte, error) {
 	const query = `
 		SELECT sealed, expires
 		FROM ledger_sealed
@@ -112,9 +112,9 @@ func (s *Store) Keyset(ctx context.Context, acct relay.AccountID) ([]byte, error
 	return Keyset(ctx, s.db, acct)
 }
 
-// Keyset is Store.Keyset over a connection or in a transaction.
+// Keyset loads an account's wrapped keyset like Store.Keyset, over a connection or in a transaction.
 func Keyset(ctx context.Context, c db.Conn, acct relay.AccountID) ([]byte, error) {
-	return permanent(ctx, c, acct, kindKeyset, "", "keyset of account "+acct.String())
+	return loadPermanent(ctx, c, acct, kindKeyset, "", "keyset of account "+acct.String())
 }
 
 // KeysetsOf returns the wrapped keysets of a SQLite database that was opened without db.DB.
@@ -135,7 +135,7 @@ func KeysetsOf(ctx context.Context, db *sql.DB) (keysets [][]byte, err error) {
 }
 
 // PutKeyset replaces the stored keyset of an account (nil for none) by a fresh one. It returns
-// relay.KindConflict if another keyset is stored.
+// relay.KindConflict if stored is not the stored keyset.
 func (s *Store) PutKeyset(ctx context.Context, acct relay.AccountID, stored, fresh []byte) error {
 	const replace = `
 		UPDATE ledger_sealed
@@ -154,7 +154,7 @@ func (s *Store) PutKeyset(ctx context.Context, acct relay.AccountID, stored, fre
 
 // Secret loads a sealed secret of an account; relay.KindNotFound if there is no such secret.
 func (s *Store) Secret(ctx context.Context, acct relay.AccountID, name string) ([]byte, error) {
-	return permanent(ctx, s.db, acct, kindSecret, name, "secret "+name)
+	return loadPermanent(ctx, s.db, acct, kindSecret, name, "secret "+name)
 }
 
 // KeepSecret saves a sealed secret unless the account has a secret of that name, and returns the

@@ -127,8 +127,8 @@ func standingFields(st *Standing) []any {
 // Generate saves a new token and its entry in one transaction. It does not change an existing
 // token.
 //
-// Generate, Claim and Annotate add entries with a MAC. If the
-// Authenticator refuses the stored entries of a token, they return a Mismatch and change nothing.
+// Generate, Claim and Annotate return a Mismatch and change nothing if the Authenticator refuses the
+// stored entries of a token.
 func (s *Store) Generate(ctx context.Context, acct relay.AccountID, t Token, entry []byte, a Authenticator) error {
 	const insert = `
 		INSERT INTO ledger_token (account, id, claimed, doc)
@@ -149,7 +149,7 @@ func (s *Store) Generate(ctx context.Context, acct relay.AccountID, t Token, ent
 }
 
 // Claim counts a claim of each token and adds the entries, in one transaction. It counts none if
-// one of the tokens is exhausted or expired. If the job has claimed the tokens before, Claim
+// one of the tokens is exhausted or expired. If the job has already claimed the tokens, Claim
 // returns the same results and changes nothing.
 func (s *Store) Claim(ctx context.Context, acct relay.AccountID, claims []Claim) ([]ClaimResult, error) {
 	const count = "UPDATE ledger_token SET claimed = claimed + 1 WHERE account = $1 AND id = $2"
@@ -204,7 +204,8 @@ func (s *Store) Claim(ctx context.Context, acct relay.AccountID, claims []Claim)
 	})
 }
 
-// Annotate appends metadata to a token and adds the entry, in one transaction, once for a job.
+// Annotate appends metadata to a token and adds the entry, in one transaction. It does nothing if
+// the job has already added an entry to the token.
 func (s *Store) Annotate(ctx context.Context, acct relay.AccountID, a Annotation) error {
 	return s.db.Write(ctx, "token "+a.Token.ID, func(ctx context.Context, tx *db.Tx) error {
 		chain, done, err := lockToken(ctx, tx, acct, a.Token, a.Authenticator, a.JobID)
@@ -216,8 +217,8 @@ func (s *Store) Annotate(ctx context.Context, acct relay.AccountID, a Annotation
 	})
 }
 
-// lockToken locks a token and returns its chain. done reports whether the job has added an entry;
-// an empty job stands for the token's generation. lockToken returns a Mismatch if gateways did not
+// lockToken locks a token and returns its chain. done reports whether the job has already added an
+// entry to the token. An empty job stands for the token's generation. lockToken returns a Mismatch if gateways did not
 // write the entries, or if there are entries before the generation.
 func lockToken(ctx context.Context, tx *db.Tx, acct relay.AccountID, t Token, a Authenticator, job string) (chain Chain, done bool, err error) {
 	const lock = "SELECT claimed FROM ledger_token WHERE account = $1 AND id = $2 {for update}"
@@ -253,14 +254,14 @@ func lockToken(ctx context.Context, tx *db.Tx, acct relay.AccountID, t Token, a 
 		return chain, false, err
 	}
 	chain.Claimed = claimed
-	wrong := ""
+	fault := ""
 	if job != "" {
-		wrong = a.wrongChain(chain)
+		fault = a.chainFault(chain)
 	} else if chain.Entries > 0 {
-		wrong = fmt.Sprintf("it has %d entries before its generation", chain.Entries)
+		fault = fmt.Sprintf("it has %d entries before its generation", chain.Entries)
 	}
-	if wrong != "" {
-		err = &Mismatch{a.place, t.ID, wrong}
+	if fault != "" {
+		err = &Mismatch{a.place, t.ID, fault}
 	}
 	return chain, done, err
 }

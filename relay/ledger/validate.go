@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Validation is the input of a validation.
+// Validation has the arguments of Service.Validate.
 type Validation struct {
 	Token   string
 	Tokens  []string
@@ -54,7 +54,7 @@ func (s *Service) Validate(ctx context.Context, acct relay.AccountID, validation
 	}
 	results := make([]Validity, len(texts))
 	for i, text := range texts {
-		t, err := s.known(ctx, acct, Credential{Token: text, Private: validation.Private})
+		t, err := s.checkCredential(ctx, acct, Credential{Token: text, Private: validation.Private})
 		results[i].Text = text
 		if relay.KindOf(err) == relay.KindInvalid && len(validation.Tokens) > 0 {
 			continue
@@ -72,7 +72,7 @@ func (s *Service) Validate(ctx context.Context, acct relay.AccountID, validation
 	return results, nil
 }
 
-// Now returns the time of the service's clock.
+// Now returns the current time of the clock in Deps.
 func (s *Service) Now() time.Time { return s.deps.Now() }
 
 // sameMetadata reports whether metadata equals the private metadata of a token. The comparison
@@ -107,9 +107,9 @@ func (s *Service) RedirectTarget(ctx context.Context, c Credential) (string, err
 	}
 	// An unknown token is looked up too, in account 0, so that the response time does
 	// not reveal whether it exists.
-	t, err := s.known(ctx, acct, c)
+	t, err := s.checkCredential(ctx, acct, c)
 	if relay.KindOf(err) == relay.KindInvalid || err == nil && (!t.Valid(s.deps.Now()) || t.RedirectURL == "") {
-		return "", relay.Errorf(relay.KindNotFound, "token: leads nowhere")
+		return "", relay.Errorf(relay.KindNotFound, "token: it has no link that can be followed")
 	}
 	if err != nil {
 		return "", err
@@ -145,12 +145,12 @@ func errInvalidToken() error {
 // Credential is a token with its private token.
 type Credential struct {
 	Token   string
-	Private string // required if the ledger gives its tokens private tokens
+	Private string // required if the token has a private token
 }
 
-// known loads the token of a credential and checks the token against its entries. The work and
+// checkCredential loads the token of a credential and checks the token against its entries. The work and
 // the error are the same for all invalid credentials.
-func (s *Service) known(ctx context.Context, acct relay.AccountID, c Credential) (Token, error) {
+func (s *Service) checkCredential(ctx context.Context, acct relay.AccountID, c Credential) (Token, error) {
 	st, err := Standing{}, db.NotFound("token")
 	if c.Token != "" && len(c.Token) <= maxText {
 		st, err = s.deps.Store.Standing(ctx, acct, TokenID(c.Token))
@@ -169,10 +169,10 @@ func (s *Service) known(ctx context.Context, acct relay.AccountID, c Credential)
 
 // The limits of requests.
 const (
-	maxText     = 200
+	maxText     = 200      // bytes of a token
 	maxTokens   = 100      // in one request
 	maxMetadata = 64 << 10 // bytes of a JSON object
-	maxURL      = 2048
+	maxURL      = 2048     // bytes
 )
 
 // uniqueTokens returns token and tokens without empty and repeated texts.

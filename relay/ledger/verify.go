@@ -21,14 +21,14 @@ type Report struct {
 	Key     string // the public key that verified the head
 	Pinned  bool   // false if Key is only the key in the verified document
 	Entries int64
-	Scope   string // describes the verified entries; none is missing if there are no faults
+	Scope   string // describes the range of the verified entries
 	// Unsealed is the number of entries that the head does not cover yet.
 	Unsealed int64
 	Faults   []merkle.Fault // the first merkle.MaxFaults
 	Count    int            // the number of all faults
 }
 
-func (r *Report) fault(n int64, problem string) {
+func (r *Report) addFault(n int64, problem string) {
 	if r.Count++; len(r.Faults) < merkle.MaxFaults {
 		r.Faults = append(r.Faults, merkle.Fault{Sequence: n, Problem: problem})
 	}
@@ -54,16 +54,16 @@ func (s *Service) Verify(ctx context.Context, acct relay.AccountID, ledgerID str
 	r.Key, err = s.existingKey(ctx, p)
 	switch {
 	case corrupt(err):
-		r.fault(-1, "the key that signs the heads cannot be decrypted: "+err.Error())
+		r.addFault(-1, "the key that signs the heads cannot be decrypted: "+err.Error())
 	case err != nil:
 		return r, err
 	default:
-		wrong, err := s.wrongSeal(ctx, p, log, lastHead)
-		if wrong != "" && log.Head != "" {
-			r.fault(-1, wrong)
+		fault, err := s.sealFault(ctx, p, log, lastHead)
+		if fault != "" && log.Head != "" {
+			r.addFault(-1, fault)
 		}
 		if head, openErr := merkle.Open(log.Head, r.Key); openErr == nil && (head.Size != log.Signed || log.Entries < log.Signed) {
-			r.fault(-1, fmt.Sprintf("the log has %d entries, %d of them sealed, and its signed head has %d", log.Entries, log.Signed, head.Size))
+			r.addFault(-1, fmt.Sprintf("the log has %d entries, %d of them sealed, and its signed head has %d", log.Entries, log.Signed, head.Size))
 		}
 		if err != nil {
 			return r, err
@@ -103,18 +103,18 @@ func (s *Service) Verify(ctx context.Context, acct relay.AccountID, ledgerID str
 
 // checker returns a checker for the heads; nil if the key did not sign the latest head.
 func (r *Report) checker(head string, earlier []string) *merkle.Checker {
-	if !r.open(head, "the ledger has no head that its key has signed: ") {
+	if !r.openHead(head, "the ledger's head is not signed by its key: ") {
 		return nil
 	}
-	return merkle.NewChecker(r.Head, r.earlier(earlier)...)
+	return merkle.NewChecker(r.Head, r.openEarlier(earlier)...)
 }
 
-// earlier opens earlier signed heads and reports those that the key did not sign.
-func (r *Report) earlier(signed []string) (heads []merkle.Head) {
+// openEarlier opens earlier signed heads. It adds a fault for each head that the key did not sign.
+func (r *Report) openEarlier(signed []string) (heads []merkle.Head) {
 	for _, text := range signed {
 		h, err := merkle.Open(text, r.Key)
 		if err != nil {
-			r.fault(-1, "the earlier head is not one that the ledger's key has signed: "+err.Error())
+			r.addFault(-1, "the earlier head is not signed by the ledger's key: "+err.Error())
 			continue
 		}
 		heads = append(heads, h)
@@ -122,11 +122,12 @@ func (r *Report) earlier(signed []string) (heads []merkle.Head) {
 	return heads
 }
 
-// open opens the signed head. If the key did not sign it, open reports a fault and returns false.
-func (r *Report) open(signed, problem string) bool {
+// openHead opens the signed head. If the key did not sign it, openHead adds a fault and returns
+// false.
+func (r *Report) openHead(signed, problem string) bool {
 	var err error
 	if r.Head, err = merkle.Open(signed, r.Key); err != nil {
-		r.fault(-1, problem+err.Error())
+		r.addFault(-1, problem+err.Error())
 	}
 	return err == nil
 }
@@ -139,9 +140,9 @@ func (r *Report) finish(c *merkle.Checker) {
 
 func scopeOf(entries int64) string {
 	if entries == 0 {
-		return "the whole ledger, which has none yet"
+		return "the whole ledger, which has no entries yet"
 	}
-	return fmt.Sprintf("the whole ledger from 0 to %d", entries-1)
+	return fmt.Sprintf("the whole ledger, entries 0 to %d", entries-1)
 }
 
 // exportHead is the first line of an export.
@@ -152,21 +153,21 @@ type exportHead struct {
 	Head   string `json:"head"` // a checkpoint with the ledger's name
 }
 
-// wrong describes the difference between the first line and its signed head; empty if there is
+// fault describes the difference between the first line and its signed head; empty if there is
 // none.
-func (e exportHead) wrong(line []byte, key string) string {
+func (e exportHead) fault(line []byte, key string) string {
 	origin, _, _ := strings.Cut(e.Head, "\n")
 	want := exportHead{strings.TrimPrefix(origin, merkle.Origin("")), merkle.NameOf(e.Head), strings.TrimSpace(key), e.Head}
 	switch {
 	case e.Ledger != want.Ledger:
-		return "the header has another ledger than the one that is signed, " + want.Ledger
+		return "the header does not have the signed ledger, " + want.Ledger
 	case e.Name != want.Name:
-		return fmt.Sprintf("the header has another name than the one that is signed, %q", want.Name)
+		return fmt.Sprintf("the header does not have the signed name, %q", want.Name)
 	case e.Key != want.Key:
-		return "the header has another key than the one that signed its head"
+		return "the header does not have the key that signed its head"
 	}
 	if b, err := json.Marshal(want); err != nil || !bytes.Equal(b, line) {
-		return "the header was changed: it is not the line that an export begins with"
+		return "the header was changed: it is not in the format of an export"
 	}
 	return ""
 }
@@ -215,20 +216,21 @@ func (s *Service) Export(ctx context.Context, acct relay.AccountID, ledgerID str
 	}, nil
 }
 
-// maxLine is the largest length of a line of an export, in bytes: an entry has two objects.
-const maxLine = 4 * maxMetadata
+// maxLineBytes is the largest length of a line of an export. An entry contains up to two objects of
+// maxMetadata bytes.
+const maxLineBytes = 4 * maxMetadata
 
 // VerifyExport checks an exported ledger with a public key and earlier heads, as Verify does.
 // Without a key it uses the key in the export, which only shows that the export is consistent.
 func VerifyExport(src io.Reader, key string, earlier ...string) (Report, error) {
 	lines := bufio.NewScanner(src)
-	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
+	lines.Buffer(make([]byte, 0, 64<<10), maxLineBytes)
 	var head exportHead
 	if !lines.Scan() {
-		return Report{}, errors.Join(errors.New("export: it is empty"), lines.Err())
+		return Report{}, errors.Join(errors.New("export: the file is empty"), lines.Err())
 	}
 	if err := json.Unmarshal(lines.Bytes(), &head); err != nil || head.Head == "" {
-		return Report{}, errors.New("export: the first line is not that of an export")
+		return Report{}, errors.New("export: the first line is not the header of an export")
 	}
 	r := Report{Key: key, Pinned: key != ""}
 	if key == "" {
@@ -238,25 +240,25 @@ func VerifyExport(src io.Reader, key string, earlier ...string) (Report, error) 
 	if c == nil {
 		return r, nil
 	}
-	if wrong := head.wrong(lines.Bytes(), r.Key); wrong != "" {
-		r.fault(-1, wrong)
+	if fault := head.fault(lines.Bytes(), r.Key); fault != "" {
+		r.addFault(-1, fault)
 	}
 	for lines.Scan() {
-		r.line(c, lines.Bytes())
+		r.checkLine(c, lines.Bytes())
 	}
 	if err := lines.Err(); err != nil {
 		return r, fmt.Errorf("export: line %d: %w", c.Size()+2, err)
 	}
 	if c.Size() > r.Head.Size {
-		r.fault(-1, fmt.Sprintf("there are %d entries, the signed head has %d", c.Size(), r.Head.Size))
+		r.addFault(-1, fmt.Sprintf("there are %d entries, but the signed head has %d", c.Size(), r.Head.Size))
 	}
 	r.finish(c)
 	return r, nil
 }
 
-// line checks a line of an export. An unreadable line counts as a changed entry. A number that is
+// checkLine checks a line of an export. An unreadable line counts as a changed entry. A number that is
 // higher than expected means that entries are missing.
-func (r *Report) line(c *merkle.Checker, line []byte) {
+func (r *Report) checkLine(c *merkle.Checker, line []byte) {
 	number, entry, _ := bytes.Cut(line, []byte(" "))
 	hash, entry, _ := bytes.Cut(entry, []byte(" "))
 	n, err := strconv.ParseInt(string(number), 10, 64)
@@ -264,7 +266,7 @@ func (r *Report) line(c *merkle.Checker, line []byte) {
 		n = c.Size()
 	}
 	if n < c.Size() {
-		r.fault(n, "is out of order")
+		r.addFault(n, "is out of order")
 		return
 	}
 	for c.Size() < min(n, r.Head.Size) {

@@ -61,7 +61,7 @@ func TestVerifyReportsChangedRows(t *testing.T) {
 			"UPDATE ledger_tree SET hash = CAST('" + strings.Repeat("x", 32) + "' AS BLOB) WHERE ledger = 'plain' AND idx = 2",
 		}, "entry 1 completes a subtree of 2 entries whose stored hash was changed"},
 		{"missing head", []string{"UPDATE ledger_log SET head = '' WHERE ledger = 'plain'"},
-			"the ledger has no head that its key has signed: head: signature: malformed note"},
+			"the ledger's head is not signed by its key: head: signature: malformed note"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			st, _ := filled(t)
@@ -106,8 +106,8 @@ func TestAHistoryIsVerifiedOffline(t *testing.T) {
 		{"indented", pretty.String(), h.Meta.Key, ""},
 		{"verified with the embedded key", string(encoded), "", ""},
 		{"changed entry", strings.Replace(string(encoded), `"i":1`, `"i":2`, 1), h.Meta.Key, "entry 6 was changed: it does not have its hash"},
-		{"entry at another position", strings.Replace(string(encoded), `"sequence":6`, `"sequence":5`, 1), h.Meta.Key, "entry 5 is not part of the ledger at that place"},
-		{"changed tree size", strings.Replace(string(encoded), `"tree_size":10`, `"tree_size":11`, 1), h.Meta.Key, "tree_size and root_hash are not those that were signed"},
+		{"entry at another position", strings.Replace(string(encoded), `"sequence":6`, `"sequence":5`, 1), h.Meta.Key, "entry 5 is not in the ledger at this position"},
+		{"changed tree size", strings.Replace(string(encoded), `"tree_size":10`, `"tree_size":11`, 1), h.Meta.Key, "tree_size and root_hash differ from the signed head"},
 		{"another embedded key", strings.Replace(string(encoded), `"key":"`+h.Meta.Key, `"key":"`+otherKey, 1), h.Meta.Key, "meta.key is not the key that signed the history"},
 		{"key of another ledger", string(encoded), otherKey, "the history is not signed by the key: head: signature: note has no verifiable signatures"},
 	} {
@@ -148,9 +148,9 @@ func TestAnExportIsVerifiedOffline(t *testing.T) {
 	relaytest.NoError(t, err)
 	for _, tc := range []struct{ name, text, want string }{
 		{"unchanged", b.String(), ""},
-		{"another ledger in the header", withHeader("ledger", strings.Repeat("0a", 32)), "the header has another ledger than the one that is signed"},
-		{"another name in the header", withHeader("name", "Debts"), "the header has another name than the one that is signed"},
-		{"another key in the header", withHeader("key", otherKey), "the header has another key than the one that signed"},
+		{"another ledger in the header", withHeader("ledger", strings.Repeat("0a", 32)), "the header does not have the signed ledger"},
+		{"another name in the header", withHeader("name", "Debts"), "the header does not have the signed name"},
+		{"another key in the header", withHeader("key", otherKey), "the header does not have the key that signed"},
 		{"duplicate name in the header", strings.Replace(b.String(), `"name"`, `"name":"Debts","name"`, 1), "the header was changed"},
 		{"additional field in the header", strings.Replace(b.String(), `"name"`, `"title":"Debts","name"`, 1), "the header was changed"},
 		{"changed byte", strings.Replace(b.String(), `"i":3`, `"i":4`, 1), "entry 8 was changed"},

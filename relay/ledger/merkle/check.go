@@ -11,7 +11,7 @@ const MaxFaults = 100
 
 // Fault is a fault of a ledger.
 type Fault struct {
-	// Sequence is the entry's number, from 0; -1 for the tree as a whole.
+	// Sequence is the sequence of the entry, from 0; -1 for a fault of the whole tree.
 	Sequence int64
 	Problem  string
 }
@@ -54,23 +54,23 @@ func (c *Checker) Entry(data []byte, stored []tlog.Hash) {
 	}
 	switch {
 	case data == nil:
-		c.fault(n, "is missing")
+		c.addFault(n, "is missing")
 	case len(stored) == 0 || leaf == hash:
 	default:
-		c.fault(n, "was changed")
+		c.addFault(n, "was changed")
 		c.expected[hash], c.found[leaf] = n, n
 	}
-	// Add the stored hash of a faulty entry, so that no later entry is reported.
+	// Add the stored hash of a faulty entry, so that later entries are not reported because of it.
 	computed := c.fold.Add(hash)
 	for i := 1; i < len(stored) && i < len(computed); i++ {
 		if stored[i] != computed[i] {
-			c.fault(n, fmt.Sprintf("completes a subtree of %d entries whose stored hash was changed", int64(1)<<i))
+			c.addFault(n, fmt.Sprintf("completes a subtree of %d entries whose stored hash was changed", int64(1)<<i))
 			break
 		}
 	}
 	for _, h := range c.heads {
 		if h.Size == c.fold.Size() && h.Root != c.fold.Root() {
-			c.fault(-1, fmt.Sprintf("the first %d entries are not those of the head that was signed", h.Size))
+			c.addFault(-1, fmt.Sprintf("the first %d entries do not match the signed head", h.Size))
 		}
 	}
 }
@@ -78,7 +78,7 @@ func (c *Checker) Entry(data []byte, stored []tlog.Hash) {
 // Size returns the number of entries.
 func (c *Checker) Size() int64 { return c.fold.Size() }
 
-func (c *Checker) fault(n int64, problem string) {
+func (c *Checker) addFault(n int64, problem string) {
 	if c.count++; c.count <= MaxFaults {
 		c.faults = append(c.faults, Fault{n, problem})
 	}
@@ -89,10 +89,10 @@ func (c *Checker) fault(n int64, problem string) {
 func (c *Checker) Faults() ([]Fault, int) {
 	for _, h := range c.heads {
 		if h.Size > c.fold.Size() {
-			c.fault(-1, fmt.Sprintf("entries %d to %d are missing: the signed head has %d", c.fold.Size(), h.Size-1, h.Size))
+			c.addFault(-1, fmt.Sprintf("entries %d to %d are missing: the signed head has %d entries", c.fold.Size(), h.Size-1, h.Size))
 		}
 		if h.Size == 0 && h.Root != new(Fold).Root() {
-			c.fault(-1, "the head of the empty tree has another root")
+			c.addFault(-1, "the head without entries does not have the root of the empty tree")
 		}
 	}
 	movedTo := make(map[int64]string)

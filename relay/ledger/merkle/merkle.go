@@ -26,7 +26,7 @@ type Hash = tlog.Hash
 
 // Head is the size and root hash of a tree.
 type Head struct {
-	Origin string // names the tree, see Origin
+	Origin string // the name of the tree, see Origin
 	Size   int64  // number of entries
 	Root   tlog.Hash
 }
@@ -54,7 +54,7 @@ func PublicOf(private string) (string, error) {
 	return note.NewEd25519VerifierKey(signer.Name(), ed25519.NewKeyFromSeed(b[1:]).Public().(ed25519.PublicKey))
 }
 
-// Sign returns the head as a signed checkpoint. private must be the key of the head's origin.
+// Sign returns the head as a signed checkpoint. private must be a key of NewKey for the head's origin.
 func Sign(h Head, private string) (string, error) {
 	return sign("head", h.text(), private)
 }
@@ -89,7 +89,7 @@ func Open(signed, public string) (Head, error) {
 	}
 	h, err := parseHead(text)
 	if err == nil && h.Origin != name {
-		err = fmt.Errorf("head: of %q, signed by %q", h.Origin, name)
+		err = fmt.Errorf("head: its origin is %q, but the key is that of %q", h.Origin, name)
 	}
 	return h, err
 }
@@ -100,7 +100,7 @@ func sign(label, text, private string) (string, error) {
 		return "", fmt.Errorf("%s: key: %w", label, err)
 	}
 	if origin, _, _ := strings.Cut(text, "\n"); !strings.HasPrefix(origin, signer.Name()) {
-		return "", fmt.Errorf("%s: of %q, to be signed by %q", label, origin, signer.Name())
+		return "", fmt.Errorf("%s: its origin is %q, but the key is that of %q", label, origin, signer.Name())
 	}
 	signed, err := note.Sign(&note.Note{Text: text}, signer)
 	if err != nil {
@@ -125,7 +125,7 @@ func open(label, signed, public string) (text, name string, err error) {
 func parseHead(text string) (h Head, err error) {
 	lines := strings.Split(text, "\n")
 	if len(lines) < 4 || slices.Index(lines, "") != len(lines)-1 {
-		return h, fmt.Errorf("head: %d lines, expected origin, size, root, and extensions that are not empty", len(lines)-1)
+		return h, fmt.Errorf("head: %d lines, expected an origin, a size, a root and optional non-empty extensions", len(lines)-1)
 	}
 	h.Origin = lines[0]
 	if h.Size, err = parseSize(lines[1]); err != nil {
@@ -141,7 +141,7 @@ func parseHead(text string) (h Head, err error) {
 func parseSize(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 || strconv.FormatInt(n, 10) != text {
-		return 0, fmt.Errorf("head: size %q", text)
+		return 0, fmt.Errorf("head: invalid size %q", text)
 	}
 	return n, nil
 }
@@ -177,9 +177,9 @@ func CheckProof(proof []Hash, h Head, sequence int64, entry []byte) error {
 func CheckExtends(h, earlier Head, read Read) error {
 	switch {
 	case earlier.Size > h.Size:
-		return fmt.Errorf("head: it has %d entries, the earlier one %d", h.Size, earlier.Size)
+		return fmt.Errorf("head: it has %d entries, but the earlier head has %d", h.Size, earlier.Size)
 	case earlier.Size == h.Size && earlier.Root != h.Root:
-		return errors.New("head: it has another root than the earlier one of the same size")
+		return errors.New("head: its root differs from that of the earlier head of the same size")
 	case earlier.Size == h.Size, earlier.Size == 0:
 		return nil
 	}
@@ -248,7 +248,7 @@ func (f *Fold) Root() tlog.Hash {
 // differs from that of a head, so that neither is accepted as the other.
 type Subset struct {
 	Subject string // for example "token/…"
-	Tree    int64  // number of entries of the whole tree
+	Tree    int64  // number of entries in the whole tree
 	Head    Head   // Origin of the whole tree, Size and Root of the subset
 }
 

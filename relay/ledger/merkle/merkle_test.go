@@ -127,7 +127,7 @@ func TestFaultsOfATamperedLedgerAreReported(t *testing.T) {
 		{"changed byte", func(_ *tree, e [][]byte) [][]byte { e[17][3] ^= 1; return e }, []string{"entry 17 was changed"}},
 		{"two changed entries", func(_ *tree, e [][]byte) [][]byte { e[0], e[36] = []byte("x"), []byte("y"); return e }, []string{"entry 0 was changed", "entry 36 was changed"}},
 		{"missing entry", func(_ *tree, e [][]byte) [][]byte { e[9] = nil; return e }, []string{"entry 9 is missing"}},
-		{"missing last entry", func(_ *tree, e [][]byte) [][]byte { return e[:36] }, []string{"entries 36 to 36 are missing: the signed head has 37"}},
+		{"missing last entry", func(_ *tree, e [][]byte) [][]byte { return e[:36] }, []string{"entries 36 to 36 are missing: the signed head has 37 entries"}},
 		{"swapped entries", func(_ *tree, e [][]byte) [][]byte { e[4], e[20] = e[20], e[4]; return e },
 			[]string{"entry 4 was moved: entry 20 is in its place", "entry 20 was moved: entry 4 is in its place"}},
 		{"changed subtree hash", func(tr *tree, e [][]byte) [][]byte { tr.stored(3)[2][0] ^= 1; return e }, []string{"entry 3 completes a subtree of 4 entries whose stored hash was changed"}},
@@ -139,7 +139,7 @@ func TestFaultsOfATamperedLedgerAreReported(t *testing.T) {
 				tr.hashes = append(tr.hashes, f.Add(tlog.RecordHash(b))...)
 			}
 			return e
-		}, []string{"the first 37 entries are not those of the head that was signed"}},
+		}, []string{"the first 37 entries do not match the signed head"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tr := newTree(t, n)

@@ -76,9 +76,9 @@ func LoadAuthority(certificate string, key []byte) (*Authority, error) {
 // Subject is the subject of a certificate.
 type Subject struct {
 	TokenID    string    // 64 hex digits
-	LedgerHash string    // of the ledger the token is on
+	LedgerHash string    // the hash of the token's ledger
 	From       time.Time // the certificate is valid a minute earlier, because clocks may be slow
-	Until      time.Time // zero means without end
+	Until      time.Time // zero means that the certificate does not expire
 }
 
 // URN returns the name of the token, which is the only alternative name in its certificate.
@@ -144,7 +144,7 @@ func ParseRequest(text []byte) (Request, error) {
 		return Request{}, errors.New(problem)
 	}
 	if err := csr.CheckSignature(); err != nil {
-		return Request{}, errors.New("The csr is not signed by the key it names.")
+		return Request{}, errors.New("The csr is not signed by its own key.")
 	}
 	return Request{csr}, nil
 }
@@ -152,17 +152,17 @@ func ParseRequest(text []byte) (Request, error) {
 func weakness(csr *x509.CertificateRequest) string {
 	switch csr.SignatureAlgorithm {
 	case x509.MD2WithRSA, x509.MD5WithRSA, x509.SHA1WithRSA, x509.ECDSAWithSHA1, x509.DSAWithSHA1:
-		return "The csr is signed over MD5 or SHA-1, expected SHA-256 or better."
+		return "The csr is signed with MD5 or SHA-1; use SHA-256 or better."
 	}
 	switch key := csr.PublicKey.(type) {
 	case *rsa.PublicKey:
 		switch bits := key.N.BitLen(); {
 		case bits < 2048:
-			return fmt.Sprintf("The csr has an RSA key of %d bits, expected 2048 or more.", bits)
+			return fmt.Sprintf("The csr has an RSA key of %d bits; use 2048 or more.", bits)
 		case bits > 8192:
-			return fmt.Sprintf("The csr has an RSA key of %d bits, expected 8192 or less.", bits)
+			return fmt.Sprintf("The csr has an RSA key of %d bits; use 8192 or less.", bits)
 		case key.E < 65537:
-			return fmt.Sprintf("The csr has an RSA key with the public exponent %d, expected 65537 or more.", key.E)
+			return fmt.Sprintf("The csr has an RSA key with the public exponent %d; use 65537 or more.", key.E)
 		}
 	case *ecdsa.PublicKey:
 		if key.Curve != elliptic.P256() && key.Curve != elliptic.P384() && key.Curve != elliptic.P521() {

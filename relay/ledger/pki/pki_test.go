@@ -108,7 +108,7 @@ func TestWeakRequestsAreRefused(t *testing.T) {
 		"SHA-1":                      {csr(t, "-newkey", "rsa:2048", "-sha1"), "SHA-1"},
 		"P-224":                      {csr(t, "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:secp224r1"), "not on P-256"},
 		"Ed448":                      {csr(t, "-newkey", "ed448"), "not RSA, ECDSA or Ed25519"},
-		"invalid signature":          {pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: forged}), "not signed by the key"},
+		"invalid signature":          {pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: forged}), "not signed by its own key"},
 		"PEM label of a certificate": {pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes}), "one PEM block"},
 		"two requests":               {append(bytes.Clone(good), good...), "one PEM block"},
 		"not PEM":                    {[]byte("hello"), "one PEM block"},

@@ -50,25 +50,25 @@ type Store interface {
 	// Keyset loads the keyset of an account; relay.KindNotFound if there is none.
 	Keyset(ctx context.Context, acct relay.AccountID) ([]byte, error)
 	// PutKeyset replaces the stored keyset (nil for none) by a fresh one. It returns
-	// relay.KindConflict if another keyset is stored.
+	// relay.KindConflict if stored is not the stored keyset.
 	PutKeyset(ctx context.Context, acct relay.AccountID, stored, fresh []byte) error
 }
 
 // Vault seals and opens secrets of accounts. It is safe for concurrent use.
 type Vault struct {
 	store   Store
-	masters []master // the first wraps keysets, all unwrap them
+	masters []master // the first wraps keysets; each can unwrap the keysets that it wrapped
 
 	mu   sync.Mutex
-	open map[relay.AccountID]loadedKey
+	keys map[relay.AccountID]loadedKey
 }
 
 // New returns a vault with master keys of NewMasterKey, newest first.
 func New(store Store, keys []string) (*Vault, error) {
 	if len(keys) == 0 {
-		return nil, errors.New("vault: a master key is needed")
+		return nil, errors.New("vault: the master key is missing")
 	}
-	v := &Vault{store: store, open: make(map[relay.AccountID]loadedKey)}
+	v := &Vault{store: store, keys: make(map[relay.AccountID]loadedKey)}
 	for i, text := range keys {
 		m, err := parseMaster(text)
 		if err != nil {
@@ -101,7 +101,7 @@ func MissingKey(keys []string, keysets [][]byte) (id string, err error) {
 		known[m.id] = true
 	}
 	for _, b := range keysets {
-		var w wrapped
+		var w wrappedKeyset
 		if err := json.Unmarshal(b, &w); err != nil {
 			return "", fmt.Errorf("vault: keyset: %w", err)
 		}
@@ -112,10 +112,10 @@ func MissingKey(keys []string, keysets [][]byte) (id string, err error) {
 	return "", nil
 }
 
-// Seal seals plain for an account. Opening requires the same subject. Seal creates a
+// Seal seals plain for an account. Open needs the same subject. Seal creates a
 // keyset if the account has none.
 func (v *Vault) Seal(ctx context.Context, acct relay.AccountID, plain []byte, subject string) ([]byte, error) {
-	key := v.loaded(acct)
+	key := v.cachedKey(acct)
 	if !key.current {
 		handle, stored, err := v.load(ctx, acct, true)
 		if err != nil {
@@ -125,17 +125,17 @@ func (v *Vault) Seal(ctx context.Context, acct relay.AccountID, plain []byte, su
 			return nil, err
 		}
 	}
-	return key.key.Encrypt(plain, bind(acct, subject))
+	return key.key.Encrypt(plain, associatedData(acct, subject))
 }
 
 // SealLoaded seals like Seal, but only with loaded keys, without the store. It returns
 // relay.KindUnavailable if no current keys are loaded.
 func (v *Vault) SealLoaded(acct relay.AccountID, plain []byte, subject string) ([]byte, error) {
-	key := v.loaded(acct)
+	key := v.cachedKey(acct)
 	if !key.current {
 		return nil, relay.Errorf(relay.KindUnavailable, "vault: account %s: its keys are not loaded", acct)
 	}
-	return key.key.Encrypt(plain, bind(acct, subject))
+	return key.key.Encrypt(plain, associatedData(acct, subject))
 }
 
 // Open decrypts data that was sealed for the account with the same subject. It never writes to
@@ -152,12 +152,12 @@ func (v *Vault) Open(ctx context.Context, acct relay.AccountID, sealed []byte, s
 
 // OpenLoaded opens like Open, but only with loaded keys, without the store.
 func (v *Vault) OpenLoaded(acct relay.AccountID, sealed []byte, subject string) ([]byte, error) {
-	if key := v.loaded(acct).key; key != nil {
-		if plain, err := key.Decrypt(sealed, bind(acct, subject)); err == nil {
+	if key := v.cachedKey(acct).key; key != nil {
+		if plain, err := key.Decrypt(sealed, associatedData(acct, subject)); err == nil {
 			return plain, nil
 		}
 	}
-	return nil, fmt.Errorf("vault: account %s: %s cannot be decrypted: it was changed, or belongs elsewhere", acct, subject)
+	return nil, fmt.Errorf("vault: account %s: %s cannot be decrypted: it was changed, or belongs to another record", acct, subject)
 }
 
 // Load reads the keys of an account from the store.
@@ -177,36 +177,36 @@ func (v *Vault) Load(ctx context.Context, acct relay.AccountID) error {
 	return err
 }
 
-// Verify returns nil if sealed, a result of Seal, can be opened with stored, the keyset that the
-// store has now (nil for none). Otherwise the store was replaced: Verify drops the loaded keys, so
-// that the next Seal reads them again, and returns relay.KindUnavailable.
+// Verify returns nil if sealed, a result of Seal, can be opened with the keyset that the store has
+// now: stored, nil for none. Otherwise the store was replaced by another one. Verify then drops the
+// loaded keys, so that the next Seal reads them again, and returns relay.KindUnavailable.
 func (v *Vault) Verify(acct relay.AccountID, stored, sealed []byte, subject string) error {
-	key := v.loaded(acct)
+	key := v.cachedKey(acct)
 	if key.key == nil || !bytes.Equal(key.stored, stored) {
 		handle, _, err := v.unwrap(acct, stored)
 		if err != nil {
 			return err
 		}
-		if key.key, err = primitive(acct, handle); err != nil {
+		if key.key, err = newAEAD(acct, handle); err != nil {
 			return err
 		}
 	}
 	opens := false
 	if key.key != nil {
-		_, err := key.key.Decrypt(sealed, bind(acct, subject))
+		_, err := key.key.Decrypt(sealed, associatedData(acct, subject))
 		opens = err == nil
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if opens {
-		if k, ok := v.open[acct]; ok && k.key == key.key { // the loaded keys have not changed, and match the stored keyset
+		if k, ok := v.keys[acct]; ok && k.key == key.key { // the loaded keys have not changed, and match the stored keyset
 			k.stored = stored
-			v.open[acct] = k
+			v.keys[acct] = k
 		}
 		return nil
 	}
-	delete(v.open, acct)
-	return relay.Errorf(relay.KindUnavailable, "vault: account %s: the database has other keys than before: it was replaced", acct)
+	delete(v.keys, acct)
+	return relay.Errorf(relay.KindUnavailable, "vault: account %s: its keys in the database have changed: the database was replaced", acct)
 }
 
 // Forget drops all loaded keys, so that they are read from the store again: the store may have
@@ -214,10 +214,10 @@ func (v *Vault) Verify(acct relay.AccountID, stored, sealed []byte, subject stri
 func (v *Vault) Forget() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	clear(v.open)
+	clear(v.keys)
 }
 
-func bind(acct relay.AccountID, subject string) []byte {
+func associatedData(acct relay.AccountID, subject string) []byte {
 	return []byte("penstock\n" + acct.String() + "\n" + subject)
 }
 
@@ -231,32 +231,32 @@ func (v *Vault) Renew(ctx context.Context, acct relay.AccountID) error {
 	return err
 }
 
-// loadedKey has the keys of an account.
+// loadedKey is the AEAD of an account's keyset.
 type loadedKey struct {
 	key     tink.AEAD
 	stored  []byte // the wrapped keyset
 	current bool   // the newest master key wraps the keyset, so that its keys may seal
 }
 
-func (v *Vault) loaded(acct relay.AccountID) loadedKey {
+func (v *Vault) cachedKey(acct relay.AccountID) loadedKey {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.open[acct]
+	return v.keys[acct]
 }
 
 func (v *Vault) keep(acct relay.AccountID, handle *keyset.Handle, key loadedKey) (tink.AEAD, error) {
 	var err error
-	if key.key, err = primitive(acct, handle); err != nil {
+	if key.key, err = newAEAD(acct, handle); err != nil {
 		return nil, err
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.open[acct] = key
+	v.keys[acct] = key
 	return key.key, nil
 }
 
-// primitive returns the AEAD of a keyset; nil for a nil keyset.
-func primitive(acct relay.AccountID, handle *keyset.Handle) (tink.AEAD, error) {
+// newAEAD returns the AEAD of a keyset; nil for a nil keyset.
+func newAEAD(acct relay.AccountID, handle *keyset.Handle) (tink.AEAD, error) {
 	if handle == nil {
 		return nil, nil
 	}
@@ -267,7 +267,7 @@ func primitive(acct relay.AccountID, handle *keyset.Handle) (tink.AEAD, error) {
 	return key, nil
 }
 
-type wrapped struct {
+type wrappedKeyset struct {
 	Master string `json:"master"` // id of the master key
 	Keyset []byte `json:"keyset"`
 }
@@ -296,10 +296,10 @@ func (v *Vault) load(ctx context.Context, acct relay.AccountID, create bool) (ha
 			return nil, nil, fmt.Errorf("vault: account %s: %w", acct, err)
 		}
 		var b bytes.Buffer
-		if err := fresh.WriteWithAssociatedData(keyset.NewBinaryWriter(&b), v.masters[0].key, bind(acct, "keyset")); err != nil {
+		if err := fresh.WriteWithAssociatedData(keyset.NewBinaryWriter(&b), v.masters[0].key, associatedData(acct, "keyset")); err != nil {
 			return nil, nil, fmt.Errorf("vault: account %s: wrap: %w", acct, err)
 		}
-		rewrapped, err := json.Marshal(wrapped{v.masters[0].id, b.Bytes()})
+		rewrapped, err := json.Marshal(wrappedKeyset{v.masters[0].id, b.Bytes()})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -315,7 +315,7 @@ func (v *Vault) unwrap(acct relay.AccountID, b []byte) (h *keyset.Handle, curren
 	if b == nil {
 		return nil, false, nil
 	}
-	var w wrapped
+	var w wrappedKeyset
 	if err := json.Unmarshal(b, &w); err != nil {
 		return nil, false, fmt.Errorf("vault: account %s: keyset: %w", acct, err)
 	}
@@ -323,7 +323,7 @@ func (v *Vault) unwrap(acct relay.AccountID, b []byte) (h *keyset.Handle, curren
 		if m.id != w.Master {
 			continue
 		}
-		h, err := keyset.ReadWithAssociatedData(keyset.NewBinaryReader(bytes.NewReader(w.Keyset)), m.key, bind(acct, "keyset"))
+		h, err := keyset.ReadWithAssociatedData(keyset.NewBinaryReader(bytes.NewReader(w.Keyset)), m.key, associatedData(acct, "keyset"))
 		if err != nil {
 			return nil, false, fmt.Errorf("vault: account %s: keyset: %w", acct, err)
 		}
@@ -332,7 +332,7 @@ func (v *Vault) unwrap(acct relay.AccountID, b []byte) (h *keyset.Handle, curren
 	return nil, false, relay.Errorf(relay.KindUnavailable, "vault: account %s: %w: %s", acct, ErrMasterKey, w.Master)
 }
 
-// withFreshKey returns a keyset with a fresh key, which seals from now on. h may be nil.
+// withFreshKey returns a keyset with a fresh key, which seals from then on. h may be nil.
 func withFreshKey(h *keyset.Handle) (*keyset.Handle, error) {
 	template := aead.XChaCha20Poly1305KeyTemplate()
 	if h == nil {

@@ -142,16 +142,16 @@ func TestChangedEntriesAreNotSigned(t *testing.T) {
 		wantOutput string // in the output of ledger verify
 	}{
 		{"an entry and the hashes of the tree are changed", func(tl *tamperedLedger) { tl.write(changeEntry); tl.rehash() },
-			"its stored tree is not the one of its signed head", "the first 5 entries are not those of the head that was signed"},
+			"its stored tree does not match its signed head", "the first 5 entries do not match the signed head"},
 		{"the head is removed", func(tl *tamperedLedger) {
 			tl.write(changeEntry, "UPDATE ledger_log SET head = '', sealed = 0", "DELETE FROM ledger_tree")
-		}, "its signed head is missing", "the ledger has no head that its key has signed"},
+		}, "its signed head is missing", "the ledger's head is not signed by its key"},
 		{"the head and the keys are removed", func(tl *tamperedLedger) {
 			tl.write(changeEntry, "UPDATE ledger_log SET head = '', sealed = 0", "DELETE FROM ledger_tree", "DELETE FROM ledger_sealed WHERE kind = 'secret'")
-		}, "its signed head is missing", "the ledger has no head that its key has signed"},
+		}, "its signed head is missing", "the ledger's head is not signed by its key"},
 		{"everything is removed", func(tl *tamperedLedger) {
 			tl.write("UPDATE ledger_log SET head = '', sealed = 0, entries = 0", "DELETE FROM ledger_tree", "DELETE FROM ledger_entry", "DELETE FROM ledger_token", "DELETE FROM ledger_sealed WHERE account <> 0")
-		}, "its signed head is missing", "the ledger has no head that its key has signed"},
+		}, "its signed head is missing", "the ledger's head is not signed by its key"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tl := newTamperedLedger(t)
@@ -194,17 +194,17 @@ func TestTokensThatDifferFromTheLogAreRefused(t *testing.T) {
 		wantOutput      string // in the output of ledger verify
 		refused         bool   // whether requests for the first token are refused
 	}{
-		{"a claim is rolled back", "UPDATE ledger_token SET claimed = 1 WHERE claimed = 2", "it counts 1 claims, the ledger has 2", true},
-		{"a redirect is changed", "UPDATE ledger_token SET doc = replace(doc, 'example.com', 'example.org')", "says otherwise: redirect_url", true},
-		{"an expiry is postponed", "UPDATE ledger_token SET doc = replace(doc, '\"expires_at\":\"20', '\"expires_at\":\"21')", "says otherwise: expires_at", true},
-		{"a limit is raised", "UPDATE ledger_token SET doc = replace(doc, '\"limit\":3', '\"limit\":9')", "says otherwise: claims", true},
-		{"the documents of two tokens are swapped", `UPDATE ledger_token SET id = 'x' WHERE id = '{0}'; UPDATE ledger_token SET id = '{0}', claimed = 2 WHERE id = '{1}'; UPDATE ledger_token SET id = '{1}', claimed = 0 WHERE id = 'x'`, "it has the document of another token", true},
+		{"a claim is rolled back", "UPDATE ledger_token SET claimed = 1 WHERE claimed = 2", "it counts 1 claims, but its entries in the ledger count 2", true},
+		{"a redirect is changed", "UPDATE ledger_token SET doc = replace(doc, 'example.com', 'example.org')", "and differs from entry 0: redirect_url", true},
+		{"an expiry is postponed", "UPDATE ledger_token SET doc = replace(doc, '\"expires_at\":\"20', '\"expires_at\":\"21')", "and differs from entry 0: expires_at", true},
+		{"a limit is raised", "UPDATE ledger_token SET doc = replace(doc, '\"limit\":3', '\"limit\":9')", "and differs from entry 0: claims", true},
+		{"the documents of two tokens are swapped", `UPDATE ledger_token SET id = 'x' WHERE id = '{0}'; UPDATE ledger_token SET id = '{0}', claimed = 2 WHERE id = '{1}'; UPDATE ledger_token SET id = '{1}', claimed = 0 WHERE id = 'x'`, "its document belongs to another token", true},
 		{"two tokens are swapped", `UPDATE ledger_token SET id = 'x' WHERE id = '{0}'; UPDATE ledger_token SET id = '{0}' WHERE id = '{1}'; UPDATE ledger_token SET id = '{1}' WHERE id = 'x'; UPDATE ledger_entry SET token = 'x' WHERE token = '{0}'; UPDATE ledger_entry SET token = '{0}' WHERE token = '{1}'; UPDATE ledger_entry SET token = '{1}' WHERE token = 'x'`, "was not written by a gateway", true},
 		{"a claim before the last is removed", "DELETE FROM ledger_entry WHERE sequence = 3", "entry 3 is missing", true},
 		{"a claim is listed under another token", "UPDATE ledger_entry SET token = 'x' WHERE sequence = 4", "entry 4 was not written by a gateway", true},
 		{"a claim is removed from the list of its token", "UPDATE ledger_entry SET token = 'x' WHERE sequence = 4; UPDATE ledger_token SET claimed = 1 WHERE claimed = 2", "entry 4 was not written by a gateway", false},
-		{"a link leads to another account", "UPDATE ledger_home SET account = 2", "its link leads to another account", false},
-		{"a token is removed", "DELETE FROM ledger_token WHERE claimed = 2", "it is gone, entry 0 generated it", true},
+		{"a link leads to another account", "UPDATE ledger_home SET account = 2", "its link leads to another account or is missing", false},
+		{"a token is removed", "DELETE FROM ledger_token WHERE claimed = 2", "it is missing, although entry 0 generated it", true},
 		{"a ledger is removed", "DELETE FROM ledger WHERE account = 1", "it is no longer declared, its log has 5 entries", false},
 		{"a ledger gets another hash", "UPDATE ledger_log SET hash = 'aa' WHERE account = 1", "its hash was changed", false},
 	} {
@@ -358,7 +358,7 @@ func TestExportIsVerifiedWithAPublishedHead(t *testing.T) {
 		want string
 		code int
 	}{
-		{[]string{"--ledger", "assets", "--head", savedHead, export}, "7 entries match their signatures, the whole ledger from 0 to 6", e2e.ExitDone},
+		{[]string{"--ledger", "assets", "--head", savedHead, export}, "7 entries match their signatures, the whole ledger, entries 0 to 6", e2e.ExitDone},
 		{[]string{"--head", files[0], history}, "3 entries match their signatures", e2e.ExitDone},
 		{[]string{"--head", savedHead, history}, "a history does not prove that the ledger begins with the earlier head of 6 entries", e2e.ExitFailed},
 		{[]string{"--ledger", "none"}, `no account has a ledger "none"`, e2e.ExitFailed},

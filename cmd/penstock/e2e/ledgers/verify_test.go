@@ -45,11 +45,11 @@ WHERE account = 1 AND ledger = 'assets' AND sequence = 1`)
 	}
 	key := regexp.MustCompile(`"key":"([^"]*)"`).FindStringSubmatch(text)[1]
 	for want, edited := range map[string]string{
-		"the header has another name": strings.Replace(text, `"name":"Assets"`, `"name":"Debts"`, 1), "the header has another ledger": strings.Replace(text, `{"ledger":"`, `{"ledger":"0a`, 1),
+		"the header does not have the signed name": strings.Replace(text, `"name":"Assets"`, `"name":"Debts"`, 1), "the header does not have the signed ledger": strings.Replace(text, `{"ledger":"`, `{"ledger":"0a`, 1),
 	} {
 		relaytest.NoError(t, os.WriteFile(export, []byte(edited), 0o600))
 		verify("--key", key, export).Mentions(t, e2e.ExitFailed, want)
 	}
-	verify("--key", "x", export).Mentions(t, e2e.ExitFailed, "has no head that its key has signed")
+	verify("--key", "x", export).Mentions(t, e2e.ExitFailed, "the ledger's head is not signed by its key")
 	verify(filepath.Join(g.Dir, "none")).Mentions(t, e2e.ExitFailed, "none")
 }
