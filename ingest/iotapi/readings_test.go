@@ -99,7 +99,7 @@ func TestAggregateParametersAreValidated(t *testing.T) {
 	relaytest.Equal(t, "the granularity", q.Granularity, iot.Hour)
 	relaytest.Equal(t, "the types", q.Types, []string{"state", "temperature"})
 	a.readings.buckets = make([]iot.Bucket, iot.MaxBuckets+1)
-	if got := a.ask("GET /iot/devices/id1/readings/aggregate?type=ave", "acme", ""); !strings.HasPrefix(got, `422 {"errors":{"granularity":["The readings make more than 100000 rows: `) {
+	if got := a.ask("GET /iot/devices/id1/readings/aggregate?type=ave", "acme", ""); !strings.HasPrefix(got, `422 {"errors":{"granularity":["The aggregate has more than 100000 rows: `) {
 		t.Errorf("got %.200s, want the error for more than 100000 rows", got)
 	}
 }

@@ -212,7 +212,7 @@ func TestLocationsAreCreatedAndAssigned(t *testing.T) {
 		{"POST /iot/locations", "acme", `{"name":"Yard"}`, `201 {"data":{"id":"id2","name":"Yard","imported":false}}`},
 		{"POST /iot/locations?name=Gate", "globex", "", `201 {"data":{"id":"id3","name":"Gate","imported":false}}`},
 		{"POST /iot/locations", "acme", `{}`, invalidFields(`"name":["The name field is required."]`)},
-		{"POST /iot/locations", "acme", `{"name":"Gate","imported":true}`, invalidFields(`"imported":["The location loc1 takes imported devices."]`)},
+		{"POST /iot/locations", "acme", `{"name":"Gate","imported":true}`, invalidFields(`"imported":["The location loc1 already receives imported devices."]`)},
 		{"PATCH /iot/devices/id1", "acme", `{"location_id":"id2"}`, `200 {"data":` + strings.Replace(device, "loc1", "id2", 1) + `}`},
 		{"PATCH /iot/devices/id1", "acme", `{"location_id":"id3"}`, invalidFields(`"location_id":["The selected location id is invalid."]`)},
 		{"PATCH /iot/devices/id1", "acme", `{"location_id":""}`, invalidFields(`"location_id":["The selected location id is invalid."]`)},
@@ -226,7 +226,7 @@ func TestOnlyUnusedDecoderIsDeleted(t *testing.T) {
 	a := newAPI(t)
 	a.fill()
 	for _, tc := range []struct{ line, token, body, want string }{
-		{"DELETE /iot/decoders/d1", "acme", "", invalidFields(`"decoder_id":["Devices use the decoder: 1."]`)},
+		{"DELETE /iot/decoders/d1", "acme", "", invalidFields(`"decoder_id":["Number of devices that use the decoder: 1."]`)},
 		{"PATCH /iot/devices/id1", "acme", `{"decoder_id":""}`, `200 {"data":` + strings.Replace(device, `"decoder_id":"d1"`, `"decoder_id":""`, 1) + `}`},
 		{"DELETE /iot/decoders/d1", "globex", "", "404"},
 		{"DELETE /iot/decoders/d1", "acme", "", "204"},

@@ -61,15 +61,15 @@ func TestABatchAllocatesLittle(t *testing.T) {
 		seen[i] = iot.FrameKey{Device: device, Dedup: fmt.Sprint("uplink", i), Record: fmt.Sprint("n1-u", i)}
 		points[i] = iot.Point{DeviceID: device, SensorID: device + ".t", Type: "temperature", Time: timeAt(float64(i)), Value: 21.5}
 	}
-	if got := byDevice(points); len(got) != devices || len(got[0].fields) != 2 || !strings.HasSuffix(got[0].fields[1], "21.5") {
+	if got := latestByDevice(points); len(got) != devices || len(got[0].fields) != 2 || !strings.HasSuffix(got[0].fields[1], "21.5") {
 		t.Errorf("got %d devices, the first with %q; want the newest point of each", len(got), got[0].fields)
 	}
 	for name, tc := range map[string]struct {
 		maxAllocs float64
 		do        func()
 	}{
-		"latest": {8 * devices, func() { byDevice(points) }},
-		"marks":  {2.2 * frames, func() { byShard(seen, spanAt(time.Unix(0, 0), time.Hour)) }},
+		"latest": {8 * devices, func() { latestByDevice(points) }},
+		"marks":  {2.2 * frames, func() { groupByShard(seen, spanAt(time.Unix(0, 0), time.Hour)) }},
 	} {
 		if allocs := testing.AllocsPerRun(10, tc.do); allocs > tc.maxAllocs {
 			t.Errorf("%s: %.0f allocations, want at most %.0f", name, allocs, tc.maxAllocs)

@@ -56,8 +56,8 @@ func (s *Breakers) List(ctx context.Context) ([]outbox.Breaker, error) {
 	return breakers, nil
 }
 
-// Lost reports whether Redis was emptied since Restored, or Restored was called more than
-// breakersTTL ago.
+// Lost reports whether Redis may lack open breakers: it was emptied after the last call of
+// Restored, or that call was more than breakersTTL ago.
 func (s *Breakers) Lost(ctx context.Context) (bool, error) {
 	n, err := s.db.rdb.Exists(ctx, keyBreakersKept()).Result()
 	return n == 0, wrap("breakers", err)

@@ -95,16 +95,17 @@ func wrap(label string, err error) error {
 	if label != "" {
 		label += ": "
 	}
-	if unavailable(err) {
+	if isUnavailable(err) {
 		return relay.Errorf(relay.KindUnavailable, "%sRedis unavailable: %s%w", label, advice(err), err)
 	}
 	return relay.Errorf(relay.KindOf(err), "%s%w", label, err)
 }
 
-// unavailable reports whether the server cannot run commands now, in contrast to refusing an
-// invalid command: it is down, starts, fails over, is out of memory or connections, cannot
-// save its snapshot (MISCONF), has no master, or refuses the user or password of the gateway.
-func unavailable(err error) bool {
+// isUnavailable reports whether an error means that the server cannot run commands now: it is
+// down, starts, fails over, is out of memory or connections, cannot save its snapshot (MISCONF),
+// has no master, or refuses the user or password of the gateway. The error of an invalid command
+// does not mean that.
+func isUnavailable(err error) bool {
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return true
 	}
@@ -124,13 +125,13 @@ func advice(err error) string {
 	case redis.IsAuthError(err):
 		return "it requires a password, or refused the user or password of redis.url: "
 	case redis.IsPermissionError(err):
-		return "the user of redis.url lacks a right, it needs all commands on all keys and channels: "
+		return "the user of redis.url lacks a right; it needs all commands on all keys and channels: "
 	case redis.IsReadOnlyError(err):
-		return "it is a read-only replica, redis.url must name the master or its Sentinels: "
+		return "it is a read-only replica; redis.url must name the master or its Sentinels: "
 	case redis.IsLoadingError(err):
 		return "it is still loading its data: "
 	case redis.IsOOMError(err):
-		return "out of memory, raise its maxmemory: "
+		return "it is out of memory; raise its maxmemory: "
 	case errors.Is(err, io.EOF):
 		return "the server closed the connection; it may expect TLS (rediss://), or be another kind of server: "
 	}

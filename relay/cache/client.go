@@ -1,4 +1,4 @@
-// Package cache stores data in Redis that can be rebuilt: marks of frames, posts of frames,
+// Package cache stores data in Redis that can be rebuilt: the marks and posts of frames,
 // the latest values of devices and the times of their last frames (IoT), and open breakers
 // (Breakers). It is the only package that uses go-redis. asynq gets its own connections from
 // DB.MakeRedisClient.
@@ -39,9 +39,9 @@ type Options struct {
 	Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 	// Timeout limits connecting and each response; 0 means 3 s.
 	Timeout time.Duration
-	// MaxMarks is the maximum number of frames that are stored for the duplicate check. At
-	// least half as many are stored. 0 means no limit. With a limit, no other gateway may use
-	// the same Redis.
+	// MaxMarks limits the frames that are stored for the duplicate check: at least MaxMarks/2
+	// and at most MaxMarks of the newest frames are stored. 0 means no limit. With a limit, no
+	// other gateway may use the same Redis.
 	MaxMarks int
 	// Logger receives the warnings of Check; nil means slog.Default.
 	Logger *slog.Logger
@@ -157,8 +157,8 @@ func (d *DB) pipeline(ctx context.Context, label string, queue func(p redis.Pipe
 	return wrap(label, err) // the error of a new connection that was refused
 }
 
-// inChunks runs do for at most maxPipelined records at a time and returns the results of all
-// records in their order.
+// inChunks calls do with at most maxPipelined records at a time and returns the results of all
+// records in the order of the records.
 func inChunks[T, R any](records []T, do func(chunk []T) ([]R, error)) ([]R, error) {
 	results := make([]R, 0, len(records))
 	for chunk := range slices.Chunk(records, maxPipelined) {
@@ -181,9 +181,9 @@ func (observer) DialHook(next redis.DialHook) redis.DialHook { return next }
 // ProcessHook implements redis.Hook.
 func (o observer) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		began := time.Now()
+		start := time.Now()
 		err := next(ctx, cmd)
-		o.observe("command", time.Since(began))
+		o.observe("command", time.Since(start))
 		return err
 	}
 }
@@ -191,9 +191,9 @@ func (o observer) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // ProcessPipelineHook implements redis.Hook.
 func (o observer) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		began := time.Now()
+		start := time.Now()
 		err := next(ctx, cmds)
-		o.observe("pipeline", time.Since(began))
+		o.observe("pipeline", time.Since(start))
 		return err
 	}
 }

@@ -50,14 +50,14 @@ func (c *IoT) lookUp(ctx context.Context, frames []iot.FrameKey, ttl time.Durati
 	// 1. Set the missing marks, and read the marks of the previous span.
 	now := c.db.now()
 	current := c.db.spans.spanAt(now, ttl)
-	shards := byShard(frames, current)
+	shards := groupByShard(frames, current)
 	err := c.db.pipeline(ctx, seenLabel, func(p redis.Pipeliner) {
 		for _, s := range shards {
 			if setMarks {
 				for i, field := range s.fields {
 					s.isNew[i] = p.HSetNX(ctx, s.key, field, markOf(frames[s.frames[i]]))
 				}
-				p.PExpire(ctx, s.key, current.ends().Sub(now))
+				p.PExpire(ctx, s.key, current.expiry().Sub(now))
 			}
 			s.previousMarks = p.HMGet(ctx, s.previousKey, s.fields...)
 		}
@@ -89,9 +89,9 @@ func (c *IoT) lookUp(ctx context.Context, frames []iot.FrameKey, ttl time.Durati
 		c.forget(ctx, shards)
 	}
 
-	// 3. Find the records, and save the marks that replace others. If two gateways do so at
-	// once, the later one counts, and the frame of the other may be stored twice with the same
-	// content.
+	// 3. Find the records, and save the marks that replace others. If two gateways replace the same
+	// mark at once, the later replacement stays, and the frame of the other gateway may be stored
+	// twice with the same content.
 	records := make([]string, len(frames))
 	for _, s := range shards {
 		for n, i := range s.unknown {
@@ -101,8 +101,8 @@ func (c *IoT) lookUp(ctx context.Context, frames []iot.FrameKey, ttl time.Durati
 	}
 	return records, c.db.pipeline(ctx, seenLabel, func(p redis.Pipeliner) {
 		for _, s := range shards {
-			if len(s.renewed) > 0 {
-				p.HSet(ctx, s.key, s.renewed)
+			if len(s.replacements) > 0 {
+				p.HSet(ctx, s.key, s.replacements)
 			}
 		}
 	})
@@ -122,7 +122,7 @@ func (c *IoT) forget(ctx context.Context, shards []*shard) {
 			}
 		})
 		if err != nil {
-			c.db.spans.retry(chunk)
+			c.db.spans.retryDeletion(chunk)
 		}
 	}
 }
@@ -137,10 +137,10 @@ type shard struct {
 	marks            []string         // in the current span; empty if missing
 	unknown          []int            // indexes of the fields whose marks are in found
 	found            *redis.SliceCmd
-	renewed          map[string]string // field → mark that replaces another one
+	replacements     map[string]string // field → mark that replaces the stored one
 }
 
-func byShard(frames []iot.FrameKey, current span) []*shard {
+func groupByShard(frames []iot.FrameKey, current span) []*shard {
 	type place struct {
 		acct   relay.AccountID
 		number int
@@ -168,15 +168,15 @@ func byShard(frames []iot.FrameKey, current span) []*shard {
 // find itself.
 func (s *shard) findRecords(frames []iot.FrameKey, records []string, setMarks bool) {
 	renew := func(field, mark string) {
-		if s.renewed == nil {
-			s.renewed = make(map[string]string)
+		if s.replacements == nil {
+			s.replacements = make(map[string]string)
 		}
-		s.renewed[field] = mark
+		s.replacements[field] = mark
 	}
 	for i, index := range s.frames {
 		f, field := frames[index], s.fields[i]
 		previousMark, _ := s.previousMarks.Val()[i].(string)
-		for _, mark := range [...]string{s.renewed[field], previousMark, s.marks[i]} {
+		for _, mark := range [...]string{s.replacements[field], previousMark, s.marks[i]} {
 			if mark != "" && records[index] == "" {
 				records[index] = recordOf(f, mark)
 			}
@@ -185,7 +185,7 @@ func (s *shard) findRecords(frames []iot.FrameKey, records []string, setMarks bo
 		case !setMarks:
 		case records[index] == "" && f.Span > 0:
 			renew(field, markOf(f))
-		case previousMark != "" && previousMark != s.marks[i] && s.renewed[field] == "" && recordOf(f, previousMark) != "":
+		case previousMark != "" && previousMark != s.marks[i] && s.replacements[field] == "" && recordOf(f, previousMark) != "":
 			renew(field, previousMark)
 		}
 	}
@@ -221,13 +221,13 @@ func recordOf(f iot.FrameKey, mark string) string {
 // server has a limit because it uses the memory of the gateway. The zero value has no limit,
 // and spans that depend only on the time.
 type spanLimit struct {
-	maxMarks int // of a span
+	maxMarks int // the number of marks at which a span ends; 0 means no limit
 
 	mu    sync.Mutex
 	span  span
-	marks int // in span
-	// current are the keys of span, previous the keys of the span before it, and ended the
-	// keys that are no longer read.
+	marks int // number of marks in span
+	// current has the keys of span, previous those of the span before it, and ended those of
+	// earlier spans, which are deleted.
 	current, previous, ended map[string]bool
 }
 
@@ -248,7 +248,8 @@ func (l *spanLimit) spanAt(now time.Time, length time.Duration) span {
 	return l.span
 }
 
-// count counts marks that were set under keys, and returns the keys that must be deleted.
+// count counts marks that were set under keys, and returns the keys of ended spans, which the
+// caller deletes.
 func (l *spanLimit) count(keys []string, marks int) (ended []string) {
 	if l.maxMarks == 0 {
 		return nil
@@ -265,8 +266,8 @@ func (l *spanLimit) count(keys []string, marks int) (ended []string) {
 	return ended
 }
 
-// retry makes count return keys again that could not be deleted.
-func (l *spanLimit) retry(keys []string) {
+// retryDeletion makes the next count return keys that could not be deleted.
+func (l *spanLimit) retryDeletion(keys []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, key := range keys {

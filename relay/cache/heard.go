@@ -11,31 +11,31 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// heardTTL is the retention of an account's times after the last change.
+// heardTTL is the retention of the times of an account's devices after the last change.
 const heardTTL = 7 * 24 * time.Hour
 
-const heardLabel = "when devices were heard"
+const heardLabel = "times of last frames"
 
-// SetHeard stores the times at which devices were heard last. An earlier time than the stored
+// SetHeard stores the times of the last frames of devices. A time that is earlier than the stored
 // one has no effect.
 func (c *IoT) SetHeard(ctx context.Context, times map[relay.AccountID]map[string]time.Time) error {
 	var sets []scoreSet
 	for acct, devices := range times {
 		sets = append(sets, scoreSet{keyHeard(acct), scores(devices)})
 	}
-	return c.raise(ctx, sets)
+	return c.raiseScores(ctx, sets)
 }
 
-// FillHeard caches times from the reading store and the time of the query.
+// FillHeard stores times that were read from the reading store at asOf.
 func (c *IoT) FillHeard(ctx context.Context, acct relay.AccountID, timesByID map[string]time.Time, asOf time.Time) error {
-	if err := c.raise(ctx, []scoreSet{{keyHeard(acct), scores(timesByID)}}); err != nil {
+	if err := c.raiseScores(ctx, []scoreSet{{keyHeard(acct), scores(timesByID)}}); err != nil {
 		return err
 	}
 	times := make(map[string]time.Time, len(timesByID))
 	for id := range timesByID {
 		times[id] = asOf
 	}
-	return c.raise(ctx, []scoreSet{{keyHeardFilled(acct), scores(times)}})
+	return c.raiseScores(ctx, []scoreSet{{keyHeardFilled(acct), scores(times)}})
 }
 
 type scoreSet struct {
@@ -43,9 +43,9 @@ type scoreSet struct {
 	members []redis.Z
 }
 
-// raise sets scores that are higher than the stored ones. It sends several small sets in one
+// raiseScores sets scores that are higher than the stored ones. It sends several small sets in one
 // round trip.
-func (c *IoT) raise(ctx context.Context, sets []scoreSet) error {
+func (c *IoT) raiseScores(ctx context.Context, sets []scoreSet) error {
 	var chunks []scoreSet
 	for _, set := range sets {
 		for members := range slices.Chunk(set.members, maxPipelined) {

@@ -504,7 +504,7 @@ func keysExpire(t *testing.T, c *IoT) {
 
 func TestInvalidFieldsOfLatestAreRefused(t *testing.T) {
 	for field, value := range map[string]string{"s": "n|t|1", "s|x": "n|t|1", "s|1": "n|t|one", "s|2": "n", "filled": "x"} {
-		if p, _, err := latestOf(map[string]string{field: value}); err == nil {
+		if p, _, err := decodeLatest(map[string]string{field: value}); err == nil {
 			t.Errorf("field %q with value %q was read as %+v, want an error", field, value, p)
 		}
 	}
@@ -517,7 +517,7 @@ func FuzzMergedFrom(f *testing.F) {
 	f.Add("position", "51.5|-0.125")
 	f.Add("position", "51.5|")
 	f.Fuzz(func(t *testing.T, name, text string) {
-		merged, err := mergedFrom(frameOf("f"), map[string]string{frameOf("f") + name: text, frameOf("f:") + "at": "1"})
+		merged, err := mergedFrom(fieldPrefix("f"), map[string]string{fieldPrefix("f") + name: text, fieldPrefix("f:") + "at": "1"})
 		if err == nil && strings.HasPrefix(name, "g:") && len(merged.Gateways) != 1 {
 			t.Fatalf("gateways of %q %q = %+v, want one", name, text, merged)
 		}

@@ -33,17 +33,17 @@ func keyLatest(acct relay.AccountID, device string) string { return tag(acct) + 
 // fieldFilled is the time at which all of a device's points were read from the reading store.
 const fieldFilled = "filled"
 
-// keyHeard is a sorted set of device ids; score: µs since 1970 when the device
-// was heard last, 0 for never.
+// keyHeard is a sorted set of device ids; score: the time of the device's last frame in µs since
+// 1970, 0 if the device has sent no frame.
 func keyHeard(acct relay.AccountID) string { return tag(acct) + "heard" }
 
-// keyHeardFilled is a sorted set of device ids; score: µs since 1970 when the reading store
-// was queried for the device's last frame.
+// keyHeardFilled is a sorted set of device ids; score: the time of the last query of the reading
+// store for the device's last frame, in µs since 1970.
 func keyHeardFilled(acct relay.AccountID) string { return tag(acct) + "heard:filled" }
 
 // keySeen is a hash with the frames of a span: "<device>|<dedup>" → the first journal record
-// that contained the frame, or "<ns since 1970>|<record>" with the frame's time if a frame of
-// another time may have the same name.
+// that contained the frame, or "<ns since 1970>|<record>" with the frame's time if another frame
+// may have the same field.
 func keySeen(acct relay.AccountID, shard int, s span) string {
 	return tag(acct) + "seen:" + strconv.Itoa(shard) + ":" + s.name()
 }
@@ -86,8 +86,8 @@ func spanAt(t time.Time, length time.Duration) span {
 
 func (s span) previous() span { return span{s.number - 1, s.start.Add(-s.length), s.length} }
 
-// ends returns the expiry of the keys of the span.
-func (s span) ends() time.Time { return s.start.Add(2 * s.length) }
+// expiry returns the expiry of the keys of the span.
+func (s span) expiry() time.Time { return s.start.Add(2 * s.length) }
 
 // name returns a name that is reused after four spans, when the earlier keys have expired.
 func (s span) name() string { return strconv.FormatInt(s.number%4, 10) }
@@ -95,6 +95,6 @@ func (s span) name() string { return strconv.FormatInt(s.number%4, 10) }
 // keyID is a string that identifies this Redis. It does not expire.
 func keyID() string { return "penstock:id" }
 
-// keyDatabases is a sorted set of the databases whose gateways use this Redis; score: ms since
-// 1970 of the last heartbeat.
+// keyDatabases is a sorted set of the databases whose gateways use this Redis; score: the time of
+// the last heartbeat in ms since 1970.
 func keyDatabases() string { return "penstock:databases" }

@@ -22,14 +22,14 @@ const latestTTL = 24 * time.Hour
 const latestLabel = "latest values"
 
 // spareFields is the number of fields that a hash may have in addition to the fields that were
-// just set. From a longer hash, older fields are deleted. Each value has its own field, named
+// just set. In a longer hash, all but the newest field of each sensor are deleted. Each value has its own field, named
 // after the sensor and the time, so that values are set without a comparison and the order of
 // two gateways does not matter. Readers use the newest field of each sensor.
 const spareFields = 24
 
 // SetLatest stores the newest point of each sensor.
 func (c *IoT) SetLatest(ctx context.Context, points []iot.Point) error {
-	for chunk := range slices.Chunk(byDevice(points), maxPipelined) {
+	for chunk := range slices.Chunk(latestByDevice(points), maxPipelined) {
 		if err := c.setLatest(ctx, chunk); err != nil {
 			return err
 		}
@@ -37,8 +37,8 @@ func (c *IoT) SetLatest(ctx context.Context, points []iot.Point) error {
 	return nil
 }
 
-// setLatest sets the fields of devices, and removes all but the newest value of each sensor
-// from hashes that have become long.
+// setLatest sets the fields of devices, and deletes outdated fields from hashes that exceed
+// spareFields.
 func (c *IoT) setLatest(ctx context.Context, devices []device) error {
 	lengths := make([]*redis.IntCmd, len(devices))
 	err := c.db.pipeline(ctx, latestLabel, func(p redis.Pipeliner) {
@@ -64,14 +64,14 @@ func (c *IoT) setLatest(ctx context.Context, devices []device) error {
 	}
 	return c.db.pipeline(ctx, latestLabel, func(p redis.Pipeliner) {
 		for key, names := range fields {
-			if old := outdated(names.Val()); len(old) > 0 {
+			if old := outdatedFields(names.Val()); len(old) > 0 {
 				p.HDel(ctx, key, old...)
 			}
 		}
 	})
 }
 
-func outdated(fields []string) (old []string) {
+func outdatedFields(fields []string) (old []string) {
 	newest := make(map[string]string, len(fields))
 	for _, field := range fields {
 		sensor, _, ok := cutField(field)
@@ -110,7 +110,7 @@ func (c *IoT) Latest(ctx context.Context, acct relay.AccountID, deviceID string)
 	if err != nil {
 		return nil, time.Time{}, wrap(label, err)
 	}
-	points, filled, err := latestOf(fields)
+	points, filled, err := decodeLatest(fields)
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("%s: %w", label, err)
 	}
@@ -134,9 +134,9 @@ type device struct {
 	fields []string // alternating names and values
 }
 
-// byDevice returns fields with the newest point of each sensor. If points have the same sensor
-// and time, it uses the last one.
-func byDevice(points []iot.Point) []device {
+// latestByDevice returns the fields of the newest point of each sensor, by device. If points have
+// the same sensor and time, it uses the last one.
+func latestByDevice(points []iot.Point) []device {
 	newest := make(map[iot.Ref]*iot.Point, len(points)) // by sensor
 	for i := range points {
 		p := &points[i]
@@ -186,7 +186,7 @@ func cutField(field string) (sensor, ns string, ok bool) {
 	return field[:bar], field[bar+1:], true
 }
 
-func latestOf(fields map[string]string) (points []iot.Point, filled time.Time, err error) {
+func decodeLatest(fields map[string]string) (points []iot.Point, filled time.Time, err error) {
 	newest := make(map[string]iot.Point)
 	for field, value := range fields {
 		if field == fieldFilled {
@@ -197,7 +197,7 @@ func latestOf(fields map[string]string) (points []iot.Point, filled time.Time, e
 			filled = time.UnixMilli(ms).UTC()
 			continue
 		}
-		p, err := latestPoint(field, value)
+		p, err := decodePoint(field, value)
 		if err != nil {
 			return nil, filled, fmt.Errorf("%q %q: %w", field, value, err)
 		}
@@ -213,7 +213,7 @@ func latestOf(fields map[string]string) (points []iot.Point, filled time.Time, e
 	return points, filled, nil
 }
 
-func latestPoint(field, value string) (p iot.Point, err error) {
+func decodePoint(field, value string) (p iot.Point, err error) {
 	sensor, digits, ok := cutField(field)
 	parts := strings.SplitN(value, "|", 3) // ids of sensor types have no bar
 	if !ok || len(parts) != 3 {

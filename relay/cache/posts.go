@@ -18,8 +18,8 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// MergeParts merges posts of frames with earlier posts, which are kept for at least ttl and at
-// most twice ttl.
+// MergeParts merges posts of frames with earlier posts of the same frames. Posts are kept for at
+// least ttl and at most twice ttl.
 func (c *IoT) MergeParts(ctx context.Context, acct relay.AccountID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
 	return inChunks(parts, func(chunk []iot.FramePart) ([]iot.MergedFrame, error) { return c.merge(ctx, acct, chunk, ttl) })
 }
@@ -32,21 +32,21 @@ func (c *IoT) merge(ctx context.Context, acct relay.AccountID, parts []iot.Frame
 	err := c.db.pipeline(ctx, "posts of frames", func(p redis.Pipeliner) {
 		for i := range parts {
 			part := &parts[i]
-			key, frame := keyPosts(acct, part.Device, current), frameOf(part.Dedup)
+			key, frame := keyPosts(acct, part.Device, current), fieldPrefix(part.Dedup)
 			devices[part.Device] = &deviceFields{}
 			if !part.At.IsZero() {
 				p.HSetNX(ctx, key, frame+"at", part.At.UnixNano())
 			}
 			if position := part.Position; position != nil {
-				p.HSet(ctx, key, frame+"position", float(&position.Latitude)+"|"+float(&position.Longitude))
+				p.HSet(ctx, key, frame+"position", formatFloat(&position.Latitude)+"|"+formatFloat(&position.Longitude))
 			}
 			for _, g := range part.Gateways {
-				p.HSet(ctx, key, frame+"g:"+float(g.SNR)+"|"+float(g.RSSI)+"|"+g.ID, "")
+				p.HSet(ctx, key, frame+"g:"+formatFloat(g.SNR)+"|"+formatFloat(g.RSSI)+"|"+g.ID, "")
 			}
 		}
 		for device, fields := range devices {
 			key := keyPosts(acct, device, current)
-			p.PExpire(ctx, key, current.ends().Sub(now))
+			p.PExpire(ctx, key, current.expiry().Sub(now))
 			fields.previous, fields.current = p.HGetAll(ctx, keyPosts(acct, device, current.previous())), p.HGetAll(ctx, key)
 		}
 	})
@@ -56,24 +56,24 @@ func (c *IoT) merge(ctx context.Context, acct relay.AccountID, parts []iot.Frame
 	mergedFrames := make([]iot.MergedFrame, len(parts))
 	for i, part := range parts {
 		fields := devices[part.Device]
-		if mergedFrames[i], err = mergedFrom(frameOf(part.Dedup), fields.previous.Val(), fields.current.Val()); err != nil {
+		if mergedFrames[i], err = mergedFrom(fieldPrefix(part.Dedup), fields.previous.Val(), fields.current.Val()); err != nil {
 			return nil, fmt.Errorf("posts of a frame of %s: %w", part.Device, err)
 		}
 	}
 	return mergedFrames, nil
 }
 
-func frameOf(dedup string) string { return strconv.Itoa(len(dedup)) + ":" + dedup + ":" }
+func fieldPrefix(dedup string) string { return strconv.Itoa(len(dedup)) + ":" + dedup + ":" }
 
-func float(v *float64) string {
+func formatFloat(v *float64) string {
 	if v == nil {
 		return ""
 	}
 	return strconv.FormatFloat(*v, 'g', -1, 64)
 }
 
-// mergedFrom decodes the fields of a frame, beginning with the earlier span. It keeps the best
-// reception of each gateway, by SNR, then by RSSI.
+// mergedFrom merges the posts of a frame from the fields of two spans, the earlier span first. It
+// keeps the best reception of each gateway, by SNR, then by RSSI.
 func mergedFrom(frame string, spans ...map[string]string) (merged iot.MergedFrame, err error) {
 	for _, fields := range spans {
 		for field, text := range fields {
@@ -99,8 +99,8 @@ func addField(merged *iot.MergedFrame, name, text string) error {
 		if len(signal) != 3 {
 			return errors.New("must have SNR, RSSI and gateway")
 		}
-		snr, err1 := number(signal[0])
-		rssi, err2 := number(signal[1])
+		snr, err1 := parseFloat(signal[0])
+		rssi, err2 := parseFloat(signal[1])
 		merged.Gateways = append(merged.Gateways, decoders.Gateway{ID: signal[2], SNR: snr, RSSI: rssi})
 		return errors.Join(err1, err2)
 	case name == "at" && merged.At.IsZero():
@@ -117,7 +117,7 @@ func addField(merged *iot.MergedFrame, name, text string) error {
 	return nil
 }
 
-func number(text string) (*float64, error) {
+func parseFloat(text string) (*float64, error) {
 	if text == "" {
 		return nil, nil
 	}

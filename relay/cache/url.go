@@ -30,7 +30,7 @@ func ParseURL(raw string) (*redis.UniversalOptions, error) {
 	if !ok {
 		return nil, badURL("must begin with redis://, rediss://, redis+sentinel:// or redis+cluster://")
 	}
-	// net/url refuses several hosts with ports, so they are removed before parsing.
+	// net/url refuses several hosts with ports, so the hosts are removed before parsing.
 	authority, path, _ := strings.Cut(remaining, "/")
 	authority, query, hasQuery := strings.Cut(authority, "?")
 	if hasQuery {

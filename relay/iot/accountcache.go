@@ -23,25 +23,25 @@ type recordCache struct {
 type accountCache struct {
 	version  int64
 	mu       sync.Mutex
-	devices  map[string]*cachedDevice // by identifier
-	decoders map[string]*compiled     // nil for a missing decoder; creating it changes the version
-	programs *programs                // shared by all versions
+	devices  map[string]*cachedDevice    // by identifier
+	decoders map[string]*compiledDecoder // nil for a missing decoder; creating it changes the version
+	programs *programs                   // shared by all versions
 }
 
 // cachedDevice is a device with its decoder and sensors.
 type cachedDevice struct {
 	Device  Device
-	decoder *compiled // nil for a device without a decoder
+	decoder *compiledDecoder // nil for a device without a decoder
 	params  map[string]any
 	sensors atomic.Pointer[map[string]*Sensor] // by key; the map is replaced, not modified
-	// mapped has the sensors of the keys that the decoder maps; nil before fitSensors.
+	// mapped has the sensors of the keys that the decoder maps; nil until fitSensors sets it.
 	mapped atomic.Pointer[map[string]*Sensor]
 	// limitReached is set if the device lacks sensors because of the series limit.
 	limitReached atomic.Bool
 }
 
-// compiled is a decoder with its program, or with the error of its compilation.
-type compiled struct {
+// compiledDecoder is a decoder with its program, or with the error of its compilation.
+type compiledDecoder struct {
 	Decoder
 	program    *program
 	compileErr error
@@ -54,7 +54,7 @@ const (
 	maxCachedDecoders = 10_000
 )
 
-// account returns the cache of an account of a batch. refresh has created it.
+// account returns the cache of an account. refresh must have been called for the account.
 func (c *recordCache) account(acct relay.AccountID) *accountCache {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,7 +62,7 @@ func (c *recordCache) account(acct relay.AccountID) *accountCache {
 }
 
 func newAccountCache(version int64, p *programs) *accountCache {
-	return &accountCache{version: version, devices: make(map[string]*cachedDevice), decoders: make(map[string]*compiled), programs: p}
+	return &accountCache{version: version, devices: make(map[string]*cachedDevice), decoders: make(map[string]*compiledDecoder), programs: p}
 }
 
 // retryIfGone returns an error of relay.KindUnavailable if err means that a cached device
@@ -131,7 +131,7 @@ func (a *accountCache) putDevice(identifier string, cd *cachedDevice) {
 
 // decoder returns a compiled decoder, or nil for an empty ID. missing reports whether the account has
 // no decoder with that ID.
-func (s *Service) decoder(ctx context.Context, ab *accountBatch, id string) (c *compiled, missing bool, err error) {
+func (s *Service) decoder(ctx context.Context, ab *accountBatch, id string) (c *compiledDecoder, missing bool, err error) {
 	if id == "" {
 		return nil, false, nil
 	}
@@ -145,7 +145,7 @@ func (s *Service) decoder(ctx context.Context, ab *accountBatch, id string) (c *
 	d, err := s.store.Decoder(ctx, ab.acct, id)
 	switch {
 	case err == nil:
-		c = &compiled{Decoder: d}
+		c = &compiledDecoder{Decoder: d}
 		c.program, c.compileErr = s.program(a.programs, d)
 		if relay.KindOf(c.compileErr) == relay.KindUnavailable {
 			return nil, false, c.compileErr
@@ -161,7 +161,7 @@ func (s *Service) decoder(ctx context.Context, ab *accountBatch, id string) (c *
 	return c, c == nil, nil
 }
 
-func newCachedDevice(d Device, sensors []Sensor, c *compiled) *cachedDevice {
+func newCachedDevice(d Device, sensors []Sensor, c *compiledDecoder) *cachedDevice {
 	cd := &cachedDevice{Device: d, decoder: c}
 	byKey := make(map[string]*Sensor, len(sensors))
 	for i := range sensors {

@@ -36,8 +36,7 @@ type AggregateQuery struct {
 }
 
 // Bucket is a row of an aggregate: the statistic of the readings of one sensor and type in one
-// interval. A bucket at either end of the query includes only readings within the range of the
-// query.
+// interval. The first and the last bucket include only readings within the range of the query.
 type Bucket struct {
 	Type, SensorID string
 	Start          time.Time // UTC
@@ -79,7 +78,7 @@ func (s *Service) Aggregate(ctx context.Context, q AggregateQuery, u Units) ([]A
 		return nil, err
 	}
 	if len(buckets) > MaxBuckets {
-		return nil, relay.Invalid("granularity", fmt.Sprintf("The readings make more than %d rows: choose a wider granularity or a shorter time.", MaxBuckets))
+		return nil, relay.Invalid("granularity", fmt.Sprintf("The aggregate has more than %d rows: choose a wider granularity or a shorter time.", MaxBuckets))
 	}
 	keys := make(map[string]string, len(sensors))
 	for _, sensor := range sensors {

@@ -39,41 +39,40 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 		}
 		w.radio = radioDataOf(w) // refused frames also have radio data
 		switch {
-		case !w.open():
+		case !w.isAccepted():
 		case w.Frame.Kind != decoders.Uplink:
 			w.note("frames of the kind %s have no readings", w.Frame.Kind)
 		case hasNoData(&w.Frame):
 			w.note(nothingToDecode)
-		case w.decodable(s.options.Now()):
+		case w.checkDecodable(s.options.Now()):
 			ready = append(ready, w)
 		}
 	}
 	// 2. Decode the frames in order, except frames that must wait for frames of other accounts.
-	t := &scheduler{spent: make(map[relay.AccountID]time.Duration, 1)}
+	sched := &scheduler{spent: make(map[relay.AccountID]time.Duration, 1)}
 	for i, w := range ready {
 		if w.decoded == nil && !w.DecodeNow {
 			if _, overruns := w.device.decoder.program.stats(); overruns > 0 { // the codec would delay other frames
 				w.outcome.Deferred = true
 				continue
 			}
-			if t.enqueue(w) {
+			if sched.enqueue(w) {
 				continue
 			}
 		}
-		if err := s.decodeFrame(ctx, b, t, w, ready[i+1:]); err != nil {
+		if err := s.decodeFrame(ctx, b, sched, w, ready[i+1:]); err != nil {
 			return err
 		}
 	}
-	// 3. Decode the waiting frames, and defer the remaining ones when the time of the batch is used
-	// up.
-	for w := t.dequeue(); w != nil; w = t.dequeue() {
-		if t.total >= batchTime {
+	// 3. Decode the waiting frames, and defer those that remain when the batch has no time left.
+	for w := sched.dequeue(); w != nil; w = sched.dequeue() {
+		if sched.total >= batchTime {
 			w.outcome.Deferred = true
-		} else if err := s.decodeFrame(ctx, b, t, w, nil); err != nil {
+		} else if err := s.decodeFrame(ctx, b, sched, w, nil); err != nil {
 			return err
 		}
 	}
-	b.uniqueTimes()
+	b.makeTimesUnique()
 	return nil
 }
 
@@ -92,8 +91,8 @@ func hasNoData(f *decoders.Frame) bool {
 	return f.Object == nil && len(f.Samples) == 0 && (len(f.Payload) == 0 || f.HasFPort && f.FPort == 0)
 }
 
-// decodable reports whether an uplink can be decoded, and refuses it otherwise.
-func (w *workItem) decodable(now time.Time) bool {
+// checkDecodable reports whether an uplink can be decoded. It refuses the frame if not.
+func (w *workItem) checkDecodable(now time.Time) bool {
 	d := w.device
 	switch {
 	case w.Frame.Encrypted:
@@ -109,28 +108,28 @@ func (w *workItem) decodable(now time.Time) bool {
 			w.refuse("decoder %s %s", cmp.Or(d.decoder.Name, d.decoder.ID), reason)
 		}
 	}
-	return w.open()
+	return w.isAccepted()
 }
 
 // decodeFrame decodes an uplink, unless it was decoded together with an earlier one, and maps its keys
-// to sensors. A codec that decodes batches may also decode frames of following.
-func (s *Service) decodeFrame(ctx context.Context, b *batch, t *scheduler, w *workItem, following []*workItem) error {
+// to sensors. A codec that decodes batches may also decode frames in following.
+func (s *Service) decodeFrame(ctx context.Context, b *batch, sched *scheduler, w *workItem, following []*workItem) error {
 	if w.decoded == nil {
-		if !w.decodable(s.options.Now()) { // the decoder may have been suspended meanwhile
+		if !w.checkDecodable(s.options.Now()) { // the decoder may have been suspended meanwhile
 			return nil
 		}
-		took, err := s.runProgram(ctx, w, following, t.budget(w))
+		took, err := s.runProgram(ctx, w, following, sched.budget(w))
 		if err != nil {
 			return fmt.Errorf("iot: decoder %s: %w", w.device.decoder.ID, err)
 		}
 		if !w.DecodeNow {
-			t.spent[w.Account] += took
-			t.total += took
+			sched.spent[w.Account] += took
+			sched.total += took
 		}
 	}
 	s.recordCall(w)
 	w.recordResult(w.decoded.Result, w.decoded.Err)
-	if !w.open() {
+	if !w.isAccepted() {
 		return nil
 	}
 	// A cached device is fitted only once. A change that requires fitting again changes the
@@ -217,7 +216,7 @@ func (w *workItem) mapReadings(readings []decoders.Reading, types map[string]Sen
 	if w.limitReason != "" {
 		w.noteOrRefuse(len(w.points) > 0, w.limitReason)
 	}
-	if len(w.points)+len(w.outcome.Lost) > 0 || !w.open() {
+	if len(w.points)+len(w.outcome.Lost) > 0 || !w.isAccepted() {
 		return
 	}
 	if len(w.unmapped) == 0 {
@@ -264,11 +263,11 @@ func (w *workItem) point(sensor *Sensor, r *decoders.Reading) Point {
 	return p
 }
 
-// uniqueTimes makes the times of a post's readings unique for each sensor. If a codec returns a key
+// makeTimesUnique makes the times of a post's readings unique for each sensor. If a codec returns a key
 // twice, or a sender reports several values for one second, the later value is stored a nanosecond
 // after the earlier one instead of overwriting it. Processing a post again results in the same
 // times.
-func (b *batch) uniqueTimes() {
+func (b *batch) makeTimesUnique() {
 	for start, end := 0, 0; start < len(b.frames); start = end {
 		for end = start + 1; end < len(b.frames) && b.frames[start].Post != "" && b.frames[end].Post == b.frames[start].Post; {
 			end++

@@ -144,7 +144,7 @@ type DecoderChange struct {
 // It returns relay.KindInvalid if the changed decoder is invalid, relay.KindNotFound if the account has
 // no such decoder, and relay.KindConflict after a concurrent change of the codec or source.
 func (s *Service) ChangeDecoder(ctx context.Context, acct relay.AccountID, id string, c DecoderChange) (Decoder, error) {
-	// Compiling may take long, so the source is checked before the transaction.
+	// Compilation may take long, so the source is checked before the transaction.
 	checked, err := s.store.Decoder(ctx, acct, id)
 	if err != nil {
 		return checked, err

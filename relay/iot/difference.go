@@ -29,13 +29,14 @@ type Difference struct {
 	// SensorID is empty if the device does not exist yet.
 	SensorID, SensorTypeID string
 	Time                   time.Time
-	Old, New               *Point // nil without such a reading
+	Old, New               *Point // nil if there is no such reading
 	// Latest reports whether no newer reading of the sensor is stored, so that this reading is or
 	// becomes its latest value.
 	Latest bool
 }
 
-func (s *Service) differences(ctx context.Context, b *batch, previews []PreviewedFrame) error {
+// setDifferences sets the Readings of the previews of a batch.
+func (s *Service) setDifferences(ctx context.Context, b *batch, previews []PreviewedFrame) error {
 	frames := make(map[Ref][]int) // by device
 	for i, w := range b.frames {
 		switch {
@@ -54,7 +55,7 @@ func (s *Service) differences(ctx context.Context, b *batch, previews []Previewe
 		for _, i := range indexes {
 			items = append(items, b.frames[i])
 		}
-		h, err := s.history(ctx, device.Account, device.ID, items)
+		h, err := s.loadHistory(ctx, device.Account, device.ID, items)
 		if err != nil {
 			return err
 		}
@@ -65,6 +66,7 @@ func (s *Service) differences(ctx context.Context, b *batch, previews []Previewe
 	return nil
 }
 
+// history has the stored readings of a device.
 type history struct {
 	stored map[pointID]Point
 	byTime map[int64][]pointID
@@ -77,7 +79,8 @@ type pointID struct {
 	ns     int64
 }
 
-func (s *Service) history(ctx context.Context, acct relay.AccountID, device string, items []*workItem) (*history, error) {
+// loadHistory loads the stored readings of a device in the time ranges of frames.
+func (s *Service) loadHistory(ctx context.Context, acct relay.AccountID, device string, items []*workItem) (*history, error) {
 	sensors, err := db.OrZero(s.store.Sensors(ctx, acct, device)) // the device may have been deleted
 	if err != nil {
 		return nil, fmt.Errorf("iot: device %s: %w", device, err)
@@ -178,10 +181,10 @@ func (h *history) compare(w *workItem) []Difference {
 	return differences
 }
 
-func diffPoint(p, old *Point, latest bool) Difference {
+func diffPoint(p, old *Point, isLatest bool) Difference {
 	d := Difference{
 		Effect: Changed, Key: p.Key, SensorID: p.SensorID, SensorTypeID: p.Type, Time: p.Time,
-		Old: old, New: p, Latest: latest,
+		Old: old, New: p, Latest: isLatest,
 	}
 	switch {
 	case old == nil:

@@ -29,8 +29,8 @@ const (
 // DeviceFilter selects devices of one or all accounts. Empty fields select all devices.
 type DeviceFilter struct {
 	Account relay.AccountID
-	// Text is a part of a device's identifier or name, in any case. All devices of the accounts in
-	// Named also match.
+	// Text is a part of a device's identifier or name, in any case. Devices of the accounts in Named
+	// match any Text.
 	Text    string
 	Named   []relay.AccountID
 	Decoder string // ID of the device's decoder
@@ -171,7 +171,7 @@ func (s *Service) setHeard(ctx context.Context, positions []position) error {
 	heard := make(map[relay.AccountID]map[string]time.Time, len(ids))
 	for acct := range ids {
 		var err error
-		if heard[acct], err = s.heardLast(ctx, acct, ids[acct]); err != nil {
+		if heard[acct], err = s.lastHeardTimes(ctx, acct, ids[acct]); err != nil {
 			return err
 		}
 	}

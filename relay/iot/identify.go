@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// accountBatch has the cached records of an account for one batch. The limits and the location of new
-// devices are loaded when a frame creates a device.
+// accountBatch has the cached records of an account for one batch. loadLimits loads the limits and
+// the location of new devices when a frame creates a device.
 type accountBatch struct {
 	acct         relay.AccountID
 	cache        *accountCache
@@ -36,7 +36,7 @@ func (s *Service) identify(ctx context.Context, b *batch) error {
 			id := w.Frame.Identifier
 			w.device = ab.cache.device(id)
 			switch creates := createsDevice(w.Frame.Kind); {
-			case !w.open(): // a refused frame or a duplicate creates no device
+			case !w.isAccepted(): // a refused frame or a duplicate creates no device
 				continue
 			case w.device == nil && !creates && w.Frame.Supplement:
 				w.note("device %s is not known; the data of the post is used if the frame itself arrives", id)
@@ -50,7 +50,7 @@ func (s *Service) identify(ctx context.Context, b *batch) error {
 					return err
 				}
 			}
-			if w.open() {
+			if w.isAccepted() {
 				if err := s.assignDecoder(ctx, ab, w); err != nil {
 					return err
 				}
@@ -67,7 +67,7 @@ func (s *Service) load(ctx context.Context, ab *accountBatch, group []*workItem)
 	var identifiers []string
 	for _, w := range group {
 		id := w.Frame.Identifier
-		if (w.open() || w.merges()) && !missing[id] && ab.cache.device(id) == nil {
+		if (w.isAccepted() || w.isMergeable()) && !missing[id] && ab.cache.device(id) == nil {
 			missing[id] = true
 			identifiers = append(identifiers, id)
 		}
@@ -99,7 +99,7 @@ func (s *Service) assignDecoder(ctx context.Context, ab *accountBatch, w *workIt
 	if w.DecoderID == "" || w.device.Device.DecoderID != "" {
 		return nil
 	}
-	if _, err := s.namedDecoder(ctx, ab, w); err != nil || !w.open() {
+	if _, err := s.namedDecoder(ctx, ab, w); err != nil || !w.isAccepted() {
 		return err
 	}
 	d, err := s.store.ChangeDevice(ctx, ab.acct, w.device.Device.ID, func(d *Device) error {
@@ -124,7 +124,7 @@ func (s *Service) assignDecoder(ctx context.Context, ab *accountBatch, w *workIt
 
 // namedDecoder returns the decoder named by the webhook, or nil. It refuses the frame if the decoder
 // does not exist.
-func (s *Service) namedDecoder(ctx context.Context, ab *accountBatch, w *workItem) (*compiled, error) {
+func (s *Service) namedDecoder(ctx context.Context, ab *accountBatch, w *workItem) (*compiledDecoder, error) {
 	c, missing, err := s.decoder(ctx, ab, w.DecoderID)
 	if missing {
 		w.refuse("decoder %s is not known", w.DecoderID)
@@ -168,12 +168,12 @@ func (s *Service) createDevice(ctx context.Context, ab *accountBatch, w *workIte
 // planDevice returns the device that a frame creates, with its sensors and decoder, or the reason why
 // the frame cannot create a device. devices and series are the numbers of already planned ones. They
 // count toward the limits.
-func (s *Service) planDevice(ctx context.Context, ab *accountBatch, w *workItem, devices, series int) (known DeviceWithSensors, c *compiled, refusal string, err error) {
+func (s *Service) planDevice(ctx context.Context, ab *accountBatch, w *workItem, devices, series int) (known DeviceWithSensors, c *compiledDecoder, refusal string, err error) {
 	if err := s.loadLimits(ctx, ab); err != nil {
 		return known, nil, "", err
 	}
 	if devices >= ab.devicesLeft {
-		return known, nil, fmt.Sprintf("the account has %d devices, the most that frames may create", s.options.MaxDevices), nil
+		return known, nil, fmt.Sprintf("the account has %d devices, the largest number that frames may create", s.options.MaxDevices), nil
 	}
 	c, missing, err := s.decoder(ctx, ab, w.DecoderID)
 	if err != nil {
@@ -199,7 +199,7 @@ func (s *Service) planDevice(ctx context.Context, ab *accountBatch, w *workItem,
 }
 
 // addDevice adds a new device to the cache and subtracts it from the limits.
-func (ab *accountBatch) addDevice(known DeviceWithSensors, c *compiled) *cachedDevice {
+func (ab *accountBatch) addDevice(known DeviceWithSensors, c *compiledDecoder) *cachedDevice {
 	ab.devicesLeft--
 	ab.seriesLeft -= len(known.Sensors)
 	cd := newCachedDevice(known.Device, known.Sensors, c)
@@ -233,7 +233,7 @@ func (s *Service) loadLimits(ctx context.Context, ab *accountBatch) error {
 }
 
 // sensorsFor returns new sensors for the keys that a decoder maps and that have no sensor in existing.
-func (s *Service) sensorsFor(d Device, c *compiled, existing map[string]*Sensor) []Sensor {
+func (s *Service) sensorsFor(d Device, c *compiledDecoder, existing map[string]*Sensor) []Sensor {
 	if c == nil {
 		return nil
 	}
@@ -264,7 +264,7 @@ func (s *Service) createDevices(ctx context.Context, ab *accountBatch, group []*
 	var newFrames []*workItem
 	for _, w := range group {
 		id := w.Frame.Identifier
-		if !w.open() || selected[id] || ab.cache.device(id) != nil {
+		if !w.isAccepted() || selected[id] || ab.cache.device(id) != nil {
 			continue
 		}
 		selected[id] = true
@@ -278,7 +278,7 @@ func (s *Service) createDevices(ctx context.Context, ab *accountBatch, group []*
 
 	// 2. Plan the devices, up to the limits of the account.
 	var planned []DeviceWithSensors
-	codecs := make(map[string]*compiled) // by identifier
+	codecs := make(map[string]*compiledDecoder) // by identifier
 	series := 0
 	for _, w := range newFrames {
 		known, c, refusal, err := s.planDevice(ctx, ab, w, len(planned), series)
@@ -287,7 +287,7 @@ func (s *Service) createDevices(ctx context.Context, ab *accountBatch, group []*
 		}
 		if refusal == "" {
 			series += len(known.Sensors)
-			codecs[known.Device.Identifier] = c
+			compiled[known.Device.Identifier] = c
 			planned = append(planned, known)
 		}
 	}
@@ -304,7 +304,7 @@ func (s *Service) createDevices(ctx context.Context, ab *accountBatch, group []*
 			return fmt.Errorf("iot: create %d devices: %w", len(chunk), s.retryIfGone(ab.acct, err))
 		}
 		for _, known := range chunk {
-			ab.addDevice(known, codecs[known.Device.Identifier])
+			ab.addDevice(known, compiled[known.Device.Identifier])
 		}
 	}
 	return nil

@@ -76,23 +76,23 @@ const (
 // if it is plausible, else the time of receipt. The notes name the times that could not be used.
 func SampleTime(f *decoders.Frame, received time.Time) (sampleTime time.Time, notes decoders.Notes) {
 	sampleTime = received.UTC()
-	used := "the time of receipt is used"
+	choice := "the time of receipt is used"
 	for _, candidate := range [...]struct {
-		time time.Time
-		used string
+		time   time.Time
+		choice string
 	}{{f.SampleTime, "the device's time is used"}, {f.NetworkTime, "the network's time is used"}} {
 		if candidate.time.IsZero() {
 			continue
 		}
 		if Plausible(candidate.time, received) {
-			sampleTime, used = candidate.time.UTC(), candidate.used
+			sampleTime, choice = candidate.time.UTC(), candidate.choice
 			break
 		}
 		notes.Add(implausibleNote(candidate.time))
 	}
 	notes.Add(f.TimeNote)
 	for i := range notes {
-		notes[i] += "; " + used
+		notes[i] += "; " + choice
 	}
 	return sampleTime, notes
 }
@@ -101,8 +101,8 @@ func implausibleNote(t time.Time) string {
 	return "time " + t.UTC().Format(time.RFC3339) + " is not plausible"
 }
 
-// Plausible reports whether t is less than 10 years before and less than 24 hours after the
-// receipt.
+// Plausible reports whether a time t of a frame is less than 10 years before and less than 24 hours
+// after its receipt.
 func Plausible(t, received time.Time) bool {
 	return t.After(received.Add(-oldestSample)) && t.Before(received.Add(newestSample))
 }
@@ -163,8 +163,8 @@ func newBatch(arrivals []Arrival) *batch {
 	return b
 }
 
-// open reports whether the frame is neither refused nor a duplicate.
-func (w *workItem) open() bool { return w.outcome.Refused == "" && !w.outcome.Duplicate }
+// isAccepted reports whether the frame is neither refused nor a duplicate.
+func (w *workItem) isAccepted() bool { return w.outcome.Refused == "" && !w.outcome.Duplicate }
 
 func (w *workItem) refuse(format string, args ...any) {
 	w.outcome.Refused = fmt.Sprintf(format, args...)
@@ -239,7 +239,7 @@ func (s *Service) deduplicate(ctx context.Context, b *batch) error {
 func (b *batch) markDuplicates(firstRecords func([]FrameKey) ([]string, error)) error {
 	frames, items := make([]FrameKey, 0, len(b.frames)), make([]*workItem, 0, len(b.frames))
 	for _, w := range b.frames {
-		if w.Frame.DedupID != "" && w.open() {
+		if w.Frame.DedupID != "" && w.isAccepted() {
 			frames, items = append(frames, w.frameKey()), append(items, w)
 		}
 	}
@@ -280,10 +280,10 @@ func (s *Service) save(ctx context.Context, b *batch) error {
 	var readings Readings
 	var pointFrames, radioFrames []*workItem
 	for _, w := range b.frames {
-		if u := s.options.Radio.reduce(w.radio); u != nil {
-			readings.Radio, radioFrames = append(readings.Radio, *u), append(radioFrames, w)
+		if radio := s.options.Radio.reduce(w.radio); radio != nil {
+			readings.Radio, radioFrames = append(readings.Radio, *radio), append(radioFrames, w)
 		}
-		if !w.open() {
+		if !w.isAccepted() {
 			continue
 		}
 		for _, p := range w.points {

@@ -76,7 +76,7 @@ func (s *Store) PutMarker(ctx context.Context, acct relay.AccountID, deviceID st
 			stored.CreatedAt = now
 			n, err = db.Value[int](ctx, tx, "markers of "+deviceID, count, acct, deviceID)
 			if err == nil && n >= MaxMarkers {
-				err = relay.Invalid("event_marker_id", fmt.Sprintf("The device has %d event markers, the most there may be.", MaxMarkers))
+				err = relay.Invalid("event_marker_id", fmt.Sprintf("The device has %d event markers, the largest number allowed.", MaxMarkers))
 			}
 		}
 		if err != nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// latestFresh and heardFresh are the times for which cached values are valid after they were read from
+// latestMaxAge and heardMaxAge are the times for which cached values are valid after they were read from
 // the reading store. In a failover or a restart from an old snapshot, Redis loses acknowledged writes
 // without an error, so that values may be outdated for these times.
 const (
-	latestFresh = time.Minute
-	heardFresh  = time.Hour
+	latestMaxAge = time.Minute
+	heardMaxAge  = time.Hour
 )
 
-// latestFallback is the largest age of cached values that are used while the reading store is down.
-const latestFallback = 24 * time.Hour
+// latestFallbackAge is the largest age of cached values that are used while the reading store is down.
+const latestFallbackAge = 24 * time.Hour
 
 // cachePause is the time for which the cache is not called after a failure, so that frames and
 // requests do not wait for the timeout of each call.
@@ -28,8 +28,7 @@ const cachePause = 5 * time.Second
 // are processed and duplicates overwrite themselves.
 //
 // A cache that missed changes has outdated values. This gateway does not use values that were filled
-// before the last missed change. Other gateways may use them until latestFresh or heardFresh has
-// passed.
+// before the last missed change. Other gateways may use such values for latestMaxAge or heardMaxAge.
 type optionalCache struct {
 	now    func() time.Time
 	logger *slog.Logger
@@ -73,8 +72,8 @@ func (c *optionalCache) change(ctx context.Context, do func() error) error {
 	return err
 }
 
-// fresh reports whether values filled at the time filled are still valid.
-func (c *optionalCache) fresh(filled time.Time, maxAge time.Duration) bool {
+// isFresh reports whether values that were filled at a time are still valid.
+func (c *optionalCache) isFresh(filled time.Time, maxAge time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return filled.After(c.missedAt) && c.now().Sub(filled) < maxAge
@@ -133,7 +132,7 @@ type FrameKey struct {
 	Device  string
 	Dedup   string
 	Record  string
-	Span    time.Duration // decoders.Frame.DedupSpan; 0 for none
+	Span    time.Duration // decoders.Frame.DedupSpan
 	At      time.Time     // time of the frame; zero without a Span
 }
 

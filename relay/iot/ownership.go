@@ -40,8 +40,8 @@ func (s *Service) Ownerships(ctx context.Context, prefix, cursor string, limit i
 func isHex(text string) bool { return strings.Trim(text, "0123456789abcdef") == "" }
 
 // ReleaseOwnership deletes the claim of an identifier. The next account that sends a frame with the
-// identifier or creates a device with it claims it. The device of the former owner and its readings
-// stay. The device still gets the frames of its account, but these frames do not claim the identifier
+// identifier, or creates a device with the identifier, claims it. The device and the readings of the
+// former owner stay. The device still gets the frames of its account, but these frames do not claim the identifier
 // again.
 //
 // It returns relay.KindNotFound if no account has claimed the identifier.

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Preview computes the changes that ingesting frames again would make, and stores nothing. Frames must
-// be passed in the order of their arrival. Not safe for concurrent use.
+// Preview computes the changes that ingesting frames again would make, and stores nothing. The caller
+// must pass frames in the order of their arrival. Not safe for concurrent use.
 type Preview struct {
 	s *Service
 	// seenByKey holds the frames of the preview by deduplication key, one for each span.
@@ -54,7 +54,7 @@ func (p *Preview) Frames(ctx context.Context, arrivals []Arrival) ([]PreviewedFr
 	}
 	previews := make([]PreviewedFrame, len(b.frames))
 	for i, w := range b.frames {
-		if w.open() {
+		if w.isAccepted() {
 			w.outcome.Points = w.points
 		}
 		previews[i] = PreviewedFrame{Outcome: w.outcome, Identifier: w.Frame.Identifier, Kind: w.Frame.Kind, Time: w.time}
@@ -69,7 +69,7 @@ func (p *Preview) Frames(ctx context.Context, arrivals []Arrival) ([]PreviewedFr
 			previews[i].Stored = &stored
 		}
 	}
-	return previews, p.s.differences(ctx, b, previews)
+	return previews, p.s.setDifferences(ctx, b, previews)
 }
 
 // markDuplicates marks duplicates like deduplicate, but stores nothing. A frame is a duplicate if another
@@ -102,7 +102,7 @@ func (p *Preview) identify(ctx context.Context, b *batch) error {
 			return err
 		}
 		for _, w := range group {
-			if !w.open() {
+			if !w.isAccepted() {
 				continue
 			}
 			cd, err := devices.device(ctx, ab, w)
@@ -148,7 +148,7 @@ func (pd *provisionalDevices) device(ctx context.Context, ab *accountBatch, w *w
 		return device, nil
 	}
 	c, err := pd.s.namedDecoder(ctx, ab, w)
-	if err != nil || !w.open() {
+	if err != nil || !w.isAccepted() {
 		return nil, err
 	}
 	device := newCachedDevice(Device{Identifier: id, DecoderID: w.DecoderID}, nil, c)
@@ -174,11 +174,11 @@ func (pd *provisionalDevices) fit(ctx context.Context, acct relay.AccountID, cd 
 	fitted := &cachedDevice{Device: cd.Device, decoder: cd.decoder, params: cd.params}
 	fitted.sensors.Store(&sensors)
 	if cd.Device.ID != "" || cd.decoder.ID != "" { // otherwise a source is tried without a store
-		room, err := pd.s.roomForSensors(ctx, acct, len(missing))
+		hasRoom, err := pd.s.hasRoomForSensors(ctx, acct, len(missing))
 		if err != nil {
 			return nil, err
 		}
-		if !room {
+		if !hasRoom {
 			fitted.limitReached.Store(true)
 			missing = nil
 		}

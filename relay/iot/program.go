@@ -22,8 +22,8 @@ const (
 // program is suspended again.
 const suspension = 10 * time.Minute
 
-// slowCall is the average time of a call from which a program is slow: its frames wait for frames of
-// other accounts.
+// slowCall is the average duration of a call from which on a program is slow: its frames wait for
+// frames of other accounts.
 const slowCall = 20 * time.Millisecond
 
 // program is a compiled codec of a decoder with its run-time statistics. It is replaced only when the
@@ -35,7 +35,7 @@ type program struct {
 	lastUsed          time.Time // last use by a batch; guarded by programs.mu
 
 	mu          sync.Mutex
-	mean        time.Duration // moving average of the time of a call
+	mean        time.Duration // moving average of the duration of a call
 	overruns    int           // number of consecutive overruns
 	overrunTime time.Duration // total time of consecutive overruns
 	resumesAt   time.Time     // end of the last suspension; zero after a successful call
@@ -52,8 +52,8 @@ func (p *program) suspensionReason(now time.Time) string {
 	return fmt.Sprintf("is suspended until %s, or until its source is changed: it exceeded its limits %d times in succession", p.resumesAt.UTC().Format(time.RFC3339), p.overruns)
 }
 
-// stats returns the moving average of the time of a call, and the number of consecutive calls that
-// exceeded a limit, up to the last call.
+// stats returns the moving average of the duration of a call, and the number of consecutive last calls
+// that exceeded a limit.
 func (p *program) stats() (mean time.Duration, overruns int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -250,7 +250,8 @@ func (s *scheduler) enqueue(w *workItem) bool {
 	return true
 }
 
-// budget returns the time after which frames of the account must wait. 0 means no limit.
+// budget returns the decoding time that the account of a frame has left before its frames must wait; 0
+// means no limit.
 func (s *scheduler) budget(w *workItem) time.Duration {
 	if w.DecodeNow {
 		return 0

@@ -10,38 +10,38 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// radioDataOf returns the radio data of a frame, or nil: all data of an uplink or a status, and the
-// position of a location.
+// radioDataOf returns the radio data of a frame: all data of an uplink or a status, only the position
+// of a location, and nil for other kinds.
 func radioDataOf(w *workItem) *RadioData {
 	f := &w.Frame
 	switch {
 	case f.Supplement && f.Kind != decoders.Uplink:
 		return w.supplement()
 	case f.Kind == decoders.Location:
-		u := w.newRadioData(w.time)
-		u.setPosition(f.Position)
-		return u.orNil()
+		r := w.newRadioData(w.time)
+		r.setPosition(f.Position)
+		return r.nilIfEmpty()
 	case f.Kind != decoders.Uplink && f.Kind != decoders.Status:
 		return nil
 	}
-	u := w.newRadioData(w.time)
-	u.Battery, u.Margin = f.Battery, f.Margin
+	r := w.newRadioData(w.time)
+	r.Battery, r.Margin = f.Battery, f.Margin
 	if f.Kind == decoders.Uplink {
-		u.Frame, u.Name = true, w.device.Device.Name
+		r.Frame, r.Name = true, w.device.Device.Name
 	}
 	if f.HasFCnt {
-		u.FCnt = new(f.FCnt)
+		r.FCnt = new(f.FCnt)
 	}
 	if f.HasFPort {
-		u.FPort = new(int64(f.FPort))
+		r.FPort = new(int64(f.FPort))
 	}
 	gateways, position := f.Gateways, f.Position
 	if w.merged != nil {
 		gateways, position = w.merged.receptions(), w.merged.Position
 	}
-	u.setReceptions(gateways)
-	u.setPosition(position)
-	return u.orNil()
+	r.setReceptions(gateways)
+	r.setPosition(position)
+	return r.nilIfEmpty()
 }
 
 func (w *workItem) newRadioData(t time.Time) *RadioData {
@@ -50,28 +50,28 @@ func (w *workItem) newRadioData(t time.Time) *RadioData {
 
 // setReceptions sets the number of gateways that received the frame, and the RSSI and SNR of the best
 // gateway.
-func (u *RadioData) setReceptions(gateways []decoders.Gateway) {
+func (r *RadioData) setReceptions(gateways []decoders.Gateway) {
 	if n := len(gateways); n > 0 {
-		u.Gateways = new(int64(n))
+		r.Gateways = new(int64(n))
 	}
 	f := decoders.Frame{Gateways: gateways}
 	if best, ok := f.BestGateway(); ok {
-		u.RSSI, u.SNR = best.RSSI, best.SNR
+		r.RSSI, r.SNR = best.RSSI, best.SNR
 	}
 }
 
-func (u *RadioData) setPosition(p *decoders.Position) {
+func (r *RadioData) setPosition(p *decoders.Position) {
 	if p != nil {
-		u.Latitude, u.Longitude = new(p.Latitude), new(p.Longitude)
+		r.Latitude, r.Longitude = new(p.Latitude), new(p.Longitude)
 	}
 }
 
-// orNil returns u, or nil if u is not an uplink and has no data except a port.
-func (u *RadioData) orNil() *RadioData {
-	if !u.Frame && u.FCnt == nil && u.Battery == nil && u.Margin == nil && u.Gateways == nil && u.Latitude == nil {
+// nilIfEmpty returns r, or nil if r is not an uplink and has no data except a port.
+func (r *RadioData) nilIfEmpty() *RadioData {
+	if !r.Frame && r.FCnt == nil && r.Battery == nil && r.Margin == nil && r.Gateways == nil && r.Latitude == nil {
 		return nil
 	}
-	return u
+	return r
 }
 
 // heardAt returns the network server's time of receipt if it is plausible and not later than
@@ -128,20 +128,20 @@ const (
 	RadioFrames = 20
 )
 
-// Complete sets the missing values of u to those of an earlier uplink. The time of u does not change.
-func (u *RadioData) Complete(earlier RadioData) {
-	if u.DeviceID == "" {
-		*u = earlier
+// Complete sets the missing values of r to those of an earlier uplink. The time of r does not change.
+func (r *RadioData) Complete(earlier RadioData) {
+	if r.DeviceID == "" {
+		*r = earlier
 		return
 	}
-	if u.RSSI == nil && u.SNR == nil && u.Gateways == nil {
-		u.RSSI, u.SNR, u.Gateways = earlier.RSSI, earlier.SNR, earlier.Gateways
+	if r.RSSI == nil && r.SNR == nil && r.Gateways == nil {
+		r.RSSI, r.SNR, r.Gateways = earlier.RSSI, earlier.SNR, earlier.Gateways
 	}
-	if u.Battery == nil {
-		u.Battery = earlier.Battery
+	if r.Battery == nil {
+		r.Battery = earlier.Battery
 	}
-	if u.Latitude == nil || u.Longitude == nil {
-		u.Latitude, u.Longitude = earlier.Latitude, earlier.Longitude
+	if r.Latitude == nil || r.Longitude == nil {
+		r.Latitude, r.Longitude = earlier.Latitude, earlier.Longitude
 	}
 }
 
@@ -172,9 +172,9 @@ func (m *MergedFrame) receptions() []decoders.Gateway {
 	return m.Gateways
 }
 
-// merges reports whether a post is merged with other posts about the same frame. Duplicates are also
-// merged.
-func (w *workItem) merges() bool {
+// isMergeable reports whether a post is merged with other posts about the same frame. Duplicates are
+// also merged.
+func (w *workItem) isMergeable() bool {
 	f := &w.Frame
 	return w.outcome.Refused == "" && f.DedupID != "" && (f.Supplement || f.Extensible) && !f.Simulated
 }
@@ -185,7 +185,7 @@ func (s *Service) mergeParts(ctx context.Context, b *batch) error {
 		var parts []FramePart
 		var items []*workItem
 		for _, w := range group {
-			if !w.merges() {
+			if !w.isMergeable() {
 				continue
 			}
 			f := &w.Frame
@@ -193,7 +193,7 @@ func (s *Service) mergeParts(ctx context.Context, b *batch) error {
 			if f.DedupSpan > 0 {
 				p.Dedup += "@" + w.firstRecord // the key is unique only within DedupSpan
 			}
-			if f.Kind == decoders.Uplink && w.open() {
+			if f.Kind == decoders.Uplink && w.isAccepted() {
 				p.At, _ = SampleTime(f, w.ReceivedAt)
 			}
 			parts, items = append(parts, p), append(items, w)
@@ -229,13 +229,13 @@ func (w *workItem) supplement() *RadioData {
 		frame = *w.merged
 	}
 	if frame.At.IsZero() {
-		if !w.merges() || w.Frame.Kind == decoders.Uplink || w.Frame.NetworkTime.IsZero() {
+		if !w.isMergeable() || w.Frame.Kind == decoders.Uplink || w.Frame.NetworkTime.IsZero() {
 			return nil
 		}
 		frame.At, _ = SampleTime(&w.Frame, w.ReceivedAt)
 	}
-	u := w.newRadioData(frame.At)
-	u.setReceptions(frame.receptions())
-	u.setPosition(frame.Position)
-	return u.orNil()
+	r := w.newRadioData(frame.At)
+	r.setReceptions(frame.receptions())
+	r.setPosition(frame.Position)
+	return r.nilIfEmpty()
 }

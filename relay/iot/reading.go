@@ -67,16 +67,16 @@ const (
 )
 
 // reduce returns the part of the radio data of a frame that is stored, or nil.
-func (d RadioDetail) reduce(u *RadioData) *RadioData {
+func (d RadioDetail) reduce(r *RadioData) *RadioData {
 	switch {
-	case u == nil || d == RadioOff:
+	case r == nil || d == RadioOff:
 		return nil
 	case d != RadioBasic:
-		return u
+		return r
 	}
 	return &RadioData{
-		Account: u.Account, DeviceID: u.DeviceID, Identifier: u.Identifier, Time: u.Time, Frame: u.Frame,
-		FCnt: u.FCnt, RSSI: u.RSSI, SNR: u.SNR, Battery: u.Battery, Latitude: u.Latitude, Longitude: u.Longitude,
+		Account: r.Account, DeviceID: r.DeviceID, Identifier: r.Identifier, Time: r.Time, Frame: r.Frame,
+		FCnt: r.FCnt, RSSI: r.RSSI, SNR: r.SNR, Battery: r.Battery, Latitude: r.Latitude, Longitude: r.Longitude,
 	}
 }
 
@@ -118,13 +118,13 @@ func (p *Point) InvalidReason() string {
 
 // InvalidReason returns the reason why stores refuse radio data, or "": a value is not finite, or the time is
 // not in the years 1678 to 2261.
-func (u *RadioData) InvalidReason() string {
-	for _, v := range []*float64{u.RSSI, u.SNR, u.Battery, u.Margin, u.Latitude, u.Longitude} {
+func (r *RadioData) InvalidReason() string {
+	for _, v := range []*float64{r.RSSI, r.SNR, r.Battery, r.Margin, r.Latitude, r.Longitude} {
 		if !finiteOrNil(v) {
 			return "a value is not a finite number"
 		}
 	}
-	return invalidTime(u.Time)
+	return invalidTime(r.Time)
 }
 
 func finiteOrNil(v *float64) bool {
@@ -168,9 +168,8 @@ type ReadingStore interface {
 	LastStored(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]time.Time, error)
 
 	// Radio returns the newest radio data of each device since a time, by device ID. Missing values
-	// of the newest frame come from earlier frames of the last RadioFrames
-	// (RadioData.Complete). It omits
-	// devices without radio data.
+	// of the newest frame come from earlier frames of the last RadioFrames (RadioData.Complete). It
+	// omits devices without radio data.
 	Radio(ctx context.Context, acct relay.AccountID, deviceIDs []string, since time.Time) (map[string]RadioData, error)
 
 	// Ping returns an error if the store cannot be written to.
@@ -227,7 +226,7 @@ func numberOrNil(v float64, finite bool) *float64 {
 }
 
 // Units are the units of returned values. Readings are stored in metric units. A sensor type with
-// imperial units has the conversion. Values of other types are the same in both.
+// imperial units has a conversion. Values of other types are the same in metric and imperial units.
 type Units string
 
 // The units.

@@ -24,7 +24,7 @@ func (s *Service) Devices(ctx context.Context, acct relay.AccountID) ([]Device, 
 	for i := range devices {
 		ids[i] = devices[i].ID
 	}
-	heard, err := s.heardLast(ctx, acct, ids)
+	heard, err := s.lastHeardTimes(ctx, acct, ids)
 	for i := range devices {
 		devices[i].LastSeen = heard[devices[i].ID]
 	}
@@ -109,7 +109,7 @@ func (s *Service) Readings(ctx context.Context, q Query, u Units) ([]ReadingRow,
 	if err != nil {
 		return nil, err
 	}
-	return ReadingRows(withoutFormer(points, sensors), types, u), nil
+	return ReadingRows(withoutFormerTypes(points, sensors), types, u), nil
 }
 
 func (s *Service) sensorsAndTypes(ctx context.Context, acct relay.AccountID, deviceID string) ([]Sensor, map[string]SensorType, error) {
@@ -121,10 +121,10 @@ func (s *Service) sensorsAndTypes(ctx context.Context, acct relay.AccountID, dev
 	return sensors, types, err
 }
 
-// withoutFormer removes the points of a sensor's former types for which there is a point of
-// its present type with the same time: a replay stores readings again under the new type.
-func withoutFormer(points []Point, sensors []Sensor) []Point {
-	types := make(map[string]string) // the present type by sensor, of sensors that had others
+// withoutFormerTypes removes the points of a sensor's former types if a point of its current type has
+// the same time. A replay stores readings again under the current type.
+func withoutFormerTypes(points []Point, sensors []Sensor) []Point {
+	types := make(map[string]string) // current type by sensor, of sensors that have former types
 	for _, sensor := range sensors {
 		if len(sensor.Former) > 0 {
 			types[sensor.ID] = sensor.SensorTypeID
@@ -134,15 +134,15 @@ func withoutFormer(points []Point, sensors []Sensor) []Point {
 		return points
 	}
 	idOf := func(p Point) pointID { return pointID{p.SensorID, p.Time.UnixNano()} }
-	present := make(map[pointID]bool)
+	hasCurrent := make(map[pointID]bool)
 	for _, p := range points {
 		if p.Type == types[p.SensorID] {
-			present[idOf(p)] = true
+			hasCurrent[idOf(p)] = true
 		}
 	}
 	return slices.DeleteFunc(points, func(p Point) bool {
 		typeID, ok := types[p.SensorID]
-		return ok && p.Type != typeID && present[idOf(p)]
+		return ok && p.Type != typeID && hasCurrent[idOf(p)]
 	})
 }
 
@@ -193,7 +193,7 @@ func (s *Service) Points(ctx context.Context, acct relay.AccountID, deviceID str
 	if err != nil {
 		return nil, relay.Errorf(relay.KindUnavailable, "iot: readings: %w", err)
 	}
-	return withoutFormer(points, sensors), nil
+	return withoutFormerTypes(points, sensors), nil
 }
 
 // SensorTypes returns the sensor types by id.
@@ -201,9 +201,8 @@ func (s *Service) SensorTypes(ctx context.Context) (map[string]SensorType, error
 	return s.store.SensorTypes(ctx)
 }
 
-// latest returns the newest point of each of a device's sensors: from the cache if its points are
-// fresh, else from the reading store. In the second case it fills the cache. Points from the cache
-// have no key.
+// latest returns the newest point of each of a device's sensors, from the cache if its points are
+// fresh. Otherwise it reads the reading store and fills the cache. Points from the cache have no key.
 func (s *Service) latest(ctx context.Context, acct relay.AccountID, deviceID string, sensors []Sensor) ([]Point, error) {
 	if len(sensors) == 0 {
 		return nil, nil
@@ -215,12 +214,12 @@ func (s *Service) latest(ctx context.Context, acct relay.AccountID, deviceID str
 		points, filledAt, err = s.cache.Latest(ctx, acct, deviceID)
 		return err
 	})
-	if err != nil || ok && s.optional.fresh(filledAt, latestFresh) {
+	if err != nil || ok && s.optional.isFresh(filledAt, latestMaxAge) {
 		return points, err
 	}
 	stored, err := s.readings.Latest(ctx, acct, deviceID, typesOf(sensors))
 	if err != nil {
-		if ok && s.optional.fresh(filledAt, latestFallback) {
+		if ok && s.optional.isFresh(filledAt, latestFallbackAge) {
 			return points, nil
 		}
 		return nil, relay.Errorf(relay.KindUnavailable, "iot: device %s: latest values: %w", deviceID, err)
@@ -231,14 +230,14 @@ func (s *Service) latest(ctx context.Context, acct relay.AccountID, deviceID str
 	for _, sensor := range sensors {
 		types[sensor.ID] = sensor.SensorTypeID
 	}
-	former := func(p *Point) int {
+	typeRank := func(p *Point) int {
 		if p.Type == types[p.SensorID] {
 			return 0
 		}
 		return 1
 	}
 	slices.SortFunc(stored, func(a, b Point) int {
-		return cmp.Or(cmp.Compare(a.SensorID, b.SensorID), b.Time.Compare(a.Time), former(&a)-former(&b))
+		return cmp.Or(cmp.Compare(a.SensorID, b.SensorID), b.Time.Compare(a.Time), typeRank(&a)-typeRank(&b))
 	})
 	stored = slices.CompactFunc(stored, func(a, b Point) bool { return a.SensorID == b.SensorID })
 	_, err = s.optional.call(ctx, func() error { return s.cache.FillLatest(ctx, acct, deviceID, stored, asOf) })

@@ -47,7 +47,7 @@ func (s *Service) CreateDevice(ctx context.Context, acct relay.AccountID, n NewD
 	now := s.options.Now().UTC()
 	d := Device{ID: s.options.NewID(), Type: n.Type, LocationID: n.LocationID, CreatedAt: now, UpdatedAt: now}
 	p := relay.Problems{}
-	d.Identifier = n.identifier(p)
+	d.Identifier = n.checkIdentifier(p)
 	p.Require("location_id", n.LocationID)
 	if n.Name == nil {
 		p.Require("name", "")
@@ -63,13 +63,13 @@ func (s *Service) CreateDevice(ctx context.Context, acct relay.AccountID, n NewD
 	if err != nil {
 		return d, err
 	}
-	sensors := s.sensorsFor(d, &compiled{Decoder: decoder}, nil)
-	room, err := s.roomForSensors(ctx, acct, len(sensors))
+	sensors := s.sensorsFor(d, &compiledDecoder{Decoder: decoder}, nil)
+	hasRoom, err := s.hasRoomForSensors(ctx, acct, len(sensors))
 	if err != nil {
 		return d, err
 	}
-	if !room {
-		p.Add("decoder_id", "The decoder makes too many sensors: "+s.seriesLimitReason()+".")
+	if !hasRoom {
+		p.Add("decoder_id", "The decoder adds too many sensors: "+s.seriesLimitReason()+".")
 	}
 	if err := p.Err(); err != nil {
 		return d, err
@@ -77,7 +77,7 @@ func (s *Service) CreateDevice(ctx context.Context, acct relay.AccountID, n NewD
 	return d, s.store.CreateDevice(ctx, acct, d, sensors)
 }
 
-func (n *NewDevice) identifier(p relay.Problems) string {
+func (n *NewDevice) checkIdentifier(p relay.Problems) string {
 	field, form := "identifier", ""
 	identifier, _ := NormalizeIdentifier(n.Identifier)
 	eui, isEUI := decoders.NormalizeDevEUI(n.Identifier)
@@ -152,7 +152,7 @@ func (s *Service) AddSensorType(ctx context.Context, t SensorType) error {
 		return err
 	}
 	if _, exists := types[t.ID]; exists {
-		return relay.Errorf(relay.KindConflict, "There is a sensor type %s.", t.ID)
+		return relay.Errorf(relay.KindConflict, "The sensor type %s already exists.", t.ID)
 	}
 	return s.store.PutSensorType(ctx, t)
 }

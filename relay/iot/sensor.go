@@ -23,11 +23,11 @@ func (s *Service) fitSensors(ctx context.Context, acct relay.AccountID, cd *cach
 			newTypes[m.Key] = m.SensorTypeID
 		}
 	}
-	room, err := s.roomForSensors(ctx, acct, len(missing))
+	hasRoom, err := s.hasRoomForSensors(ctx, acct, len(missing))
 	if err != nil {
 		return err
 	}
-	if !room {
+	if !hasRoom {
 		cd.limitReached.Store(true)
 		missing = nil
 	}
@@ -66,7 +66,7 @@ func (s *Service) seriesLimitReason() string {
 	return fmt.Sprintf("the account may have no more than %d series (sensors of devices)", s.options.MaxSeries)
 }
 
-func (s *Service) roomForSensors(ctx context.Context, acct relay.AccountID, count int) (bool, error) {
+func (s *Service) hasRoomForSensors(ctx context.Context, acct relay.AccountID, count int) (bool, error) {
 	if count == 0 {
 		return true, nil
 	}

@@ -86,8 +86,8 @@ type StoredFrame struct {
 	// Device and Frame are shared and must not be modified.
 	Device *Device
 	Frame  *decoders.Frame
-	Time   time.Time // of its readings
-	Heard  time.Time // when the network received the frame; not later than the gateway's receipt
+	Time   time.Time // the time of its readings
+	Heard  time.Time // the time at which the network received the frame; not later than the gateway's receipt
 	Points []Point
 	Radio  *RadioData // nil if the frame has none
 	Trace  tracing.Parent
@@ -127,7 +127,7 @@ func (s *Service) evaluateRules(ctx context.Context, b *batch) error {
 
 func (w *workItem) seenByRules() bool {
 	f := &w.Frame
-	return !w.SkipRules && w.open() && w.device != nil && !w.outcome.Deferred && !f.Simulated &&
+	return !w.SkipRules && w.isAccepted() && w.device != nil && !w.outcome.Deferred && !f.Simulated &&
 		(!f.Supplement || f.Kind == decoders.Uplink)
 }
 
@@ -138,7 +138,7 @@ func (w *workItem) storedFrame() StoredFrame {
 	}
 }
 
-// Version returns the present version of the records and rules of an account.
+// Version returns the current version of the records and rules of an account.
 func (s *Service) Version(ctx context.Context, acct relay.AccountID) (Version, error) {
 	versions, err := s.store.Versions(ctx, []relay.AccountID{acct})
 	return versions[acct], err
@@ -150,11 +150,11 @@ func (s *Service) DevicesByID(ctx context.Context, acct relay.AccountID, ids []s
 	return db.IndexBy(devices, func(d Device) string { return d.ID }), err
 }
 
-// HeardLast returns when devices were heard last, by id, zero for never. With verify, it reads
-// the reading store even if the cache has the times, because the cache may lack a frame; it
-// returns relay.KindUnavailable if the reading store is unavailable.
+// HeardLast returns the times of the last frames of devices, by id; zero for a device without
+// frames. With verify, it reads the reading store even if the cache has the times, because the cache
+// may lack a frame. It then returns relay.KindUnavailable if the reading store is unavailable.
 func (s *Service) HeardLast(ctx context.Context, acct relay.AccountID, ids []string, verify bool) (map[string]time.Time, error) {
-	heard, err := s.heardLast(ctx, acct, ids)
+	heard, err := s.lastHeardTimes(ctx, acct, ids)
 	if err != nil || !verify {
 		return heard, err
 	}
@@ -179,15 +179,15 @@ func (s *Service) withLastSeen(ctx context.Context, acct relay.AccountID, d Devi
 	if err != nil {
 		return d, err
 	}
-	heard, err := s.heardLast(ctx, acct, []string{d.ID})
+	heard, err := s.lastHeardTimes(ctx, acct, []string{d.ID})
 	d.LastSeen = heard[d.ID]
 	return d, err
 }
 
-// heardLast returns the times of the last frames of devices, by device ID: from the cache, or from the
+// lastHeardTimes returns the times of the last frames of devices, by device ID: from the cache, or from the
 // reading store if the cache has no fresh time. While the reading store is unavailable, it returns
 // cached times of any age.
-func (s *Service) heardLast(ctx context.Context, acct relay.AccountID, ids []string) (map[string]time.Time, error) {
+func (s *Service) lastHeardTimes(ctx context.Context, acct relay.AccountID, ids []string) (map[string]time.Time, error) {
 	asOf := s.options.Now()
 	var cached map[string]LastHeard
 	if _, err := s.optional.call(ctx, func() (err error) {
@@ -200,7 +200,7 @@ func (s *Service) heardLast(ctx context.Context, acct relay.AccountID, ids []str
 	var missing []string
 	for _, id := range ids {
 		heardAt[id] = cached[id].At
-		if !s.optional.fresh(cached[id].FilledAt, heardFresh) {
+		if !s.optional.isFresh(cached[id].FilledAt, heardMaxAge) {
 			missing = append(missing, id)
 		}
 	}
@@ -212,16 +212,16 @@ func (s *Service) heardLast(ctx context.Context, acct relay.AccountID, ids []str
 		s.optional.logger.WarnContext(ctx, "reading store unavailable; the last contact of devices may be outdated", "account", acct, "error", err)
 		return heardAt, ctx.Err()
 	}
-	fill := make(map[string]time.Time, len(missing))
+	filledTimes := make(map[string]time.Time, len(missing))
 	for _, id := range missing {
-		fill[id] = stored[id]
-		if fill[id].After(asOf) { // samples may have times in the future
-			fill[id] = asOf
+		filledTimes[id] = stored[id]
+		if filledTimes[id].After(asOf) { // samples may have times in the future
+			filledTimes[id] = asOf
 		}
-		if fill[id].After(heardAt[id]) {
-			heardAt[id] = fill[id]
+		if filledTimes[id].After(heardAt[id]) {
+			heardAt[id] = filledTimes[id]
 		}
 	}
-	_, err = s.optional.call(ctx, func() error { return s.cache.FillHeard(ctx, acct, fill, asOf) })
+	_, err = s.optional.call(ctx, func() error { return s.cache.FillHeard(ctx, acct, filledTimes, asOf) })
 	return heardAt, err
 }

@@ -15,7 +15,7 @@ import (
 //
 // A transaction that writes data of a device locks the device's row first, so that no data is
 // added to a deleted device. Before a device is saved, its account claims its devEUI or MAC
-// address. Transactions that change both lock the claim before the device. Releasing a claim
+// address. A transaction that changes a claim and a device locks the claim first. Releasing a claim
 // does not delete the device.
 type Store struct {
 	db       *db.DB
@@ -68,7 +68,7 @@ func (s *Store) Versions(ctx context.Context, accts []relay.AccountID) (map[rela
 	return versions, err
 }
 
-// write runs a transaction and increments a version in its last statement.
+// write runs a transaction whose last statement increments a version.
 func (s *Store) write(ctx context.Context, label, version string, do func(ctx context.Context, tx *db.Tx) error) error {
 	return s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
 		if err := do(ctx, tx); err != nil {
@@ -144,7 +144,7 @@ func (s *Store) DeleteUnusedDecoder(ctx context.Context, acct relay.AccountID, i
 			}
 		}
 		if users > 0 {
-			return relay.Invalid("decoder_id", fmt.Sprintf("Devices use the decoder: %d.", users))
+			return relay.Invalid("decoder_id", fmt.Sprintf("Number of devices that use the decoder: %d.", users))
 		}
 		return deleteDecoder(ctx, tx, acct, id)
 	})
@@ -201,7 +201,7 @@ func (s *Store) CreateLocation(ctx context.Context, acct relay.AccountID, l Loca
 		}
 		i := slices.IndexFunc(locations, func(stored Location) bool { return stored.Imported })
 		if l.Imported && i >= 0 {
-			return relay.Invalid("imported", "The location "+locations[i].ID+" takes imported devices.")
+			return relay.Invalid("imported", "The location "+locations[i].ID+" already receives imported devices.")
 		}
 		return locationTable.Put(ctx, tx, acct, l.ID, l)
 	})

@@ -14,7 +14,7 @@ import (
 type Trial struct {
 	Account   relay.AccountID
 	DecoderID string
-	// DeviceID is the device whose sensors convert the values. Without a device, the values are
+	// DeviceID names the device whose sensors convert the values. If it is empty, the values are
 	// converted as for a new device.
 	DeviceID      string
 	Codec, Source string
@@ -64,8 +64,8 @@ func (s *Service) Try(ctx context.Context, t Trial, arrivals []Arrival) ([]Trial
 		w.Account, w.device = t.Account, fitted
 		results[i] = w.try(types)
 	}
-	b.uniqueTimes()
-	if err := s.differences(ctx, b, previewed); err != nil {
+	b.makeTimesUnique()
+	if err := s.setDifferences(ctx, b, previewed); err != nil {
 		return nil, err
 	}
 	for i := range results {
@@ -112,7 +112,7 @@ func (s *Service) trialDevice(ctx context.Context, t Trial) (*cachedDevice, erro
 			return nil, err
 		}
 	case t.Codec == "":
-		return nil, relay.Invalid("decoder_id", "Name a decoder or a device that has one, or give a codec.")
+		return nil, relay.Invalid("decoder_id", "Name a decoder, a device with a decoder, or a codec.")
 	}
 	if t.Codec != "" {
 		decoder.Codec, decoder.Source = t.Codec, ""
@@ -131,7 +131,7 @@ func (s *Service) trialDevice(ctx context.Context, t Trial) (*cachedDevice, erro
 	if err != nil && relay.KindOf(err) != relay.KindUnavailable {
 		return nil, relay.Invalid(sourceField(err), err.Error())
 	}
-	return newCachedDevice(d, sensors, &compiled{Decoder: decoder, program: program}), err
+	return newCachedDevice(d, sensors, &compiledDecoder{Decoder: decoder, program: program}), err
 }
 
 // try decodes a frame and maps its values to sensors.
@@ -139,7 +139,7 @@ func (w *workItem) try(types map[string]SensorType) (t TrialResult) {
 	w.setTime()
 	defer func() {
 		w.outcome.DeviceID = w.device.Device.ID
-		if t.At, t.Outcome = w.time, w.outcome; w.open() {
+		if t.At, t.Outcome = w.time, w.outcome; w.isAccepted() {
 			t.Points = w.points
 		}
 	}()
@@ -165,7 +165,7 @@ func (w *workItem) try(types map[string]SensorType) (t TrialResult) {
 	t.Errors = append(t.Errors, result.Errors...)
 	w.recordResult(result, err)
 	t.Errors = append(t.Errors, w.outcome.Lost...)
-	if !w.open() || c.ID == "" && len(c.Sensors) == 0 {
+	if !w.isAccepted() || c.ID == "" && len(c.Sensors) == 0 {
 		return t // a source without a decoder has no mapping
 	}
 	if w.device.limitReached.Load() {

@@ -90,23 +90,23 @@ func (s *Service) SaveUnmapped(ctx context.Context) error {
 	return fmt.Errorf("iot: unmapped keys: %w", err)
 }
 
-// saveUnmappedEvery is the interval at which unmapped keys are saved. saveUnmappedLast is the time
-// limit of the last save.
+// saveUnmappedInterval is the interval at which Run saves unmapped keys. lastSaveTimeout limits the
+// save at the end of Run.
 const (
-	saveUnmappedEvery = 5 * time.Second
-	saveUnmappedLast  = 2 * time.Second
+	saveUnmappedInterval = 5 * time.Second
+	lastSaveTimeout      = 2 * time.Second
 )
 
-// Run saves unmapped keys periodically until ctx is done, and once more then.
+// Run saves unmapped keys periodically until ctx is done, and then once more.
 func (s *Service) Run(ctx context.Context) {
-	ticker := time.NewTicker(saveUnmappedEvery)
+	ticker := time.NewTicker(saveUnmappedInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
 			_ = s.SaveUnmapped(ctx) // the next call retries; outages of the database are reported elsewhere
 		case <-ctx.Done():
-			lastCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveUnmappedLast)
+			lastCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSaveTimeout)
 			defer cancel()
 			_ = s.SaveUnmapped(lastCtx)
 			return

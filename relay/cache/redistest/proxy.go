@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Proxy forwards connections to a server. While it is cut, it has closed every connection and
-// accepts no new ones; the server keeps running.
+// Proxy forwards connections to a server. From Cut to Mend, it has no connections and accepts none;
+// the server keeps running.
 type Proxy struct {
 	// URL is redis://127.0.0.1:<port>.
 	URL string

@@ -134,7 +134,8 @@ func (s *Server) Client() *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: s.Addr, Protocol: 2, DisableIdentity: true})
 }
 
-// Await waits until a condition holds. It fails the test after relaytest.Patience.
+// Await waits until a condition holds. It fails the test after relaytest.Patience. label states
+// the condition, for example "the queue is empty".
 func Await(t testing.TB, label string, holds func(ctx context.Context) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), relaytest.Patience)
@@ -144,7 +145,7 @@ func Await(t testing.TB, label string, holds func(ctx context.Context) bool) {
 	for !holds(ctx) {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("timeout after %s: %s", relaytest.Patience, label)
+			t.Fatalf("timeout after %s while waiting until %s", relaytest.Patience, label)
 		case <-tick.C:
 		}
 	}

@@ -89,7 +89,7 @@ func boundaries(t *testing.T, s iot.ReadingStore) {
 	wantBuckets(t, s, between(timeOf("2026-03-01 12:10:00"), timeOf("2026-03-01 12:20:00")))
 }
 
-func calendar(t *testing.T, s iot.ReadingStore) {
+func calendarBuckets(t *testing.T, s iot.ReadingStore) {
 	write(t, s,
 		pointAt("year", "2023-12-31 23:59:59", 1), pointAt("year", "2024-01-01 00:00:00", 2), pointAt("year", "2024-02-29 23:59:59", 3),
 		pointAt("year", "2024-03-01 00:00:00", 4), pointAt("year", "2025-02-28 23:59:59", 5), pointAt("year", "2025-03-01 00:00:00", 6),
@@ -112,7 +112,7 @@ func calendar(t *testing.T, s iot.ReadingStore) {
 	wantBuckets(t, s, partialMonths, "year.1 2024-02-01T00:00:00Z 3", "year.1 2024-03-01T00:00:00Z 4", "year.1 2025-02-01T00:00:00Z 5")
 }
 
-func onlyNumbers(t *testing.T, s iot.ReadingStore) {
+func textsIgnored(t *testing.T, s iot.ReadingStore) {
 	textPoint, textOnlyHour := textOf(pointAt("mixed", "2026-03-01 12:00:00", 0), "99"), textOf(pointAt("mixed", "2026-03-01 15:00:00", 0), "99")
 	write(t, s, textPoint, textOnlyHour, pointAt("mixed", "2026-03-01 12:30:00", 4))
 	for _, statistic := range iot.Statistics() {
@@ -138,7 +138,7 @@ func rowsInOrder(t *testing.T, s iot.ReadingStore) {
 	}
 	wantBuckets(t, s, q, allRows...)
 	if got := aggregate(t, s, q); got[0].Type != "humidity" || got[1].Type != celsius {
-		t.Errorf("types %q and %q", got[0].Type, got[1].Type)
+		t.Errorf("types %q and %q, want %q and %q", got[0].Type, got[1].Type, "humidity", celsius)
 	}
 	for n := 1; n < len(allRows); n++ {
 		q.Limit = n

@@ -52,8 +52,8 @@ func Run(t *testing.T, open func(t *testing.T) iot.ReadingStore) {
 		{"radio data may lack any value", radioData},
 		{"each statistic is computed", statistics},
 		{"a bucket includes its start, and the ends of a range are inclusive", boundaries},
-		{"weeks begin on Monday, months on the first day, and other buckets are counted from 1970", calendar},
-		{"aggregates ignore texts", onlyNumbers},
+		{"weeks begin on Monday, months on the first day, and other buckets are counted from 1970", calendarBuckets},
+		{"aggregates ignore texts", textsIgnored},
 		{"rows of an aggregate are ordered and limited", rowsInOrder},
 		{"an average of the largest numbers is finite", largeSums},
 		{"an aggregate quotes device ids and types", hostileAggregates},
@@ -197,12 +197,12 @@ func refusals(t *testing.T, s iot.ReadingStore) {
 	want := map[[2]int]bool{{1, -1}: true, {2, -1}: true, {4, -1}: true, {5, -1}: true, {-1, 0}: true}
 	for _, r := range refused {
 		if !want[[2]int{r.Point, r.Radio}] || r.Reason == "" {
-			t.Errorf("refused point %d and radio data %d with the reason %q", r.Point, r.Radio, r.Reason)
+			t.Errorf("refused point %d and radio data %d with the reason %q, want an invalid point or radio data and a reason", r.Point, r.Radio, r.Reason)
 		}
 		delete(want, [2]int{r.Point, r.Radio})
 	}
 	if len(want) > 0 {
-		t.Errorf("points and radio data that were not refused: %v", want)
+		t.Errorf("points and radio data that were not refused: %v, want none", want)
 	}
 	expect(t, read(t, s, iot.Query{DeviceID: "picky", Types: []string{celsius}}), validPoints[2], validPoints[1], validPoints[0])
 }
