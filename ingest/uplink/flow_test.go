@@ -122,7 +122,7 @@ func TestTheGenericWebhookSaysWhyNoSensorIsUpdated(t *testing.T) {
 		"an item that is not an object": {"?decoder_id=d1", "", `[1]`, "generic: 0: must be an object of values"},
 		"an unknown decoder":            {"/other?decoder_id=d9", "", `{"temperature":1}`, "decoder d9 is not known"},
 		"a misspelt parameter":          {"/third?decoder=d1", "", `{"temperature":1}`, `the URL's parameter "decoder" is unknown and is ignored; valid parameters are decoder_id, event and, for the generic webhook, deviceId`},
-		"a form":                        {"/fourth?decoder_id=d1", form, `temperature=1`, `netserver: bodies of sender "form" have no parser: only the forms of Sigfox are read`},
+		"a form":                        {"/fourth?decoder_id=d1", form, `temperature=1`, `netserver: bodies of sender "form" are not supported: only the forms of Sigfox are read`},
 		"an empty list":                 {"?decoder_id=d1", "", `[]`, "the post has no frames"},
 		"an object for a number":        {"/fifth?decoder_id=d1", "", `{"temperature":{"value":1}}`, "no sensor is mapped to any key of the frame: temperature.value"},
 	} {

@@ -278,7 +278,7 @@ func (s *Service) createDevices(ctx context.Context, ab *accountBatch, group []*
 
 	// 2. Plan the devices, up to the limits of the account.
 	var planned []DeviceWithSensors
-	codecs := make(map[string]*compiledDecoder) // by identifier
+	compiled := make(map[string]*compiledDecoder) // by identifier
 	series := 0
 	for _, w := range newFrames {
 		known, c, refusal, err := s.planDevice(ctx, ab, w, len(planned), series)
