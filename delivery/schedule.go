@@ -24,8 +24,8 @@ func DefaultSchedule() Schedule {
 // Length returns the sum of all delays.
 func (s Schedule) Length() time.Duration {
 	var length time.Duration
-	for _, wait := range s {
-		length += wait
+	for _, delay := range s {
+		length += delay
 	}
 	return length
 }

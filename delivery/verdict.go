@@ -189,7 +189,7 @@ func PublicReason(err error) string {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return "the certificate is not valid"
 	}
-	if network, ok := errors.AsType[net.Error](err); ok && network.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+	if netErr, ok := errors.AsType[net.Error](err); ok && netErr.Timeout() || errors.Is(err, context.DeadlineExceeded) {
 		return "no answer in time"
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
@@ -205,12 +205,12 @@ func isOwnFault(err error) bool {
 	if _, ok := errors.AsType[ownFault](err); ok || errors.Is(err, context.Canceled) {
 		return true
 	}
-	exhausted := []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL}
-	if slices.ContainsFunc(exhausted, func(e syscall.Errno) bool { return errors.Is(err, e) }) {
+	resourceErrors := []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL}
+	if slices.ContainsFunc(resourceErrors, func(e syscall.Errno) bool { return errors.Is(err, e) }) {
 		return true
 	}
-	silent := []string{"connection refused", "unreachable", "no route to host", "no DNS servers"}
+	resolverDown := []string{"connection refused", "unreachable", "no route to host", "no DNS servers"}
 	dns, ok := errors.AsType[*net.DNSError](err)
 	return ok && !dns.IsNotFound &&
-		(dns.IsTimeout || slices.ContainsFunc(silent, func(text string) bool { return strings.Contains(dns.Err, text) }))
+		(dns.IsTimeout || slices.ContainsFunc(resolverDown, func(text string) bool { return strings.Contains(dns.Err, text) }))
 }

@@ -28,8 +28,8 @@ type Submission struct {
 	// Data is the user data after the header: for GSM one septet per octet.
 	Data []byte
 	Text string // of this part; empty for octets
-	// Flash messages are displayed and not stored. Replace replaces the previous
-	// message from the same originator.
+	// Flash makes the handset display the message without storing it. Replace makes it replace the
+	// previous message from the same originator.
 	Flash, Replace bool
 }
 

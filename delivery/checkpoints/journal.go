@@ -44,7 +44,7 @@ type Journal struct {
 var _ ledger.Heads = (*Journal)(nil)
 
 // entry is a line of the journal. The last line of a ledger contains its head. A line without a
-// checkpoint removes the ledger.
+// checkpoint removes the head of the ledger.
 type entry struct {
 	Account    relay.AccountID `json:"account"`
 	Ledger     string          `json:"ledger"`
@@ -59,7 +59,7 @@ func Open(path, publishDir string) (*Journal, error) {
 		return nil, err
 	}
 	// The first Keep opens the file. A second process, which is refused later, must not open
-	// it.
+	// the file.
 	j := &Journal{path: path, publishDir: publishDir, heads: heads, needsRewrite: true}
 	for _, signed := range heads { // publishDir may be new
 		if err := j.publish(signed); err != nil {
@@ -113,8 +113,8 @@ func (j *Journal) All() map[ledger.Place]string {
 	return maps.Clone(j.heads)
 }
 
-// Keep publishes a head and appends it to the journal. It is on disk when Keep
-// returns nil.
+// Keep publishes a head and appends it to the journal. The head is on disk when
+// Keep returns nil.
 func (j *Journal) Keep(p ledger.Place, signed string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -8,8 +8,9 @@ import (
 	"path/filepath"
 )
 
-// WriteFile replaces a file atomically. The file and its directory are synced when it returns
-// nil. Until then, the content is in a file next to it whose name begins with a dot.
+// WriteFile replaces a file atomically. The file and its directory are synced when
+// WriteFile returns nil. Until then, the content is in a file in the same directory, whose name
+// begins with a dot.
 func WriteFile(path string, content []byte, mode fs.FileMode) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")

@@ -13,7 +13,7 @@
 //  2. Held. Add puts the record into the Set, and the worker's queue bounds how many are
 //     processed at once. A record without capacity is released, with the time when it is
 //     due again.
-//  3. Renewed. The Set renews leases that end soon, of waiting records too. Before work
+//  3. Renewed. The Set renews leases that end soon, including those of waiting records. Before work
 //     begins, MayBegin checks that the lease has not expired.
 //  4. Finished. The Writer saves outcomes in batches and keeps each until the store has
 //     it. The outcome reports whether and when the record is due again. Drop ends the hold

@@ -26,8 +26,8 @@ type Store[R comparable] interface {
 // Hold is this process's hold on one record. Workers embed it in their items.
 type Hold[R comparable] struct {
 	Ref         R
-	end         time.Time // of the lease, as last confirmed by the store
-	latest      time.Time // the latest end that the store may have, if a response was lost
+	end         time.Time // the end of the lease that the store has confirmed last
+	latestEnd   time.Time // the latest end that the store may have, if a response was lost
 	leasedAgain bool      // leased again while it was held
 }
 
@@ -36,8 +36,8 @@ func NewHold[R comparable](ref R, end time.Time) Hold[R] { return Hold[R]{Ref: r
 
 // lease returns the lease for the store to compare with its own.
 func (h *Hold[R]) lease() relay.Lease[R] {
-	if h.latest.After(h.end) {
-		return relay.Lease[R]{Ref: h.Ref, End: h.latest}
+	if h.latestEnd.After(h.end) {
+		return relay.Lease[R]{Ref: h.Ref, End: h.latestEnd}
 	}
 	return relay.Lease[R]{Ref: h.Ref, End: h.end}
 }
@@ -56,10 +56,10 @@ type Options[R comparable] struct {
 type Set[R comparable] struct {
 	opts Options[R]
 
-	mu       sync.Mutex
-	holds    map[R]*Hold[R]
-	reserved map[R]struct{} // records whose leases are being acquired
-	spare    []relay.Lease[R]
+	mu          sync.Mutex
+	holds       map[R]*Hold[R]
+	reserved    map[R]struct{} // records whose leases are being acquired
+	spareLeases []relay.Lease[R]
 }
 
 // NewSet returns an empty Set.
@@ -102,8 +102,8 @@ func (s *Set[R]) Add(h *Hold[R]) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if hold := s.holds[h.Ref]; hold != nil {
-		if hold.leasedAgain = true; h.end.After(hold.latest) {
-			hold.latest = h.end
+		if hold.leasedAgain = true; h.end.After(hold.latestEnd) {
+			hold.latestEnd = h.end
 		}
 		return false
 	}
@@ -129,7 +129,7 @@ func (s *Set[R]) Drop(ref R) (spare bool) {
 	if h == nil || !h.leasedAgain {
 		return false
 	}
-	s.spare = append(s.spare, h.lease())
+	s.spareLeases = append(s.spareLeases, h.lease())
 	return true
 }
 
@@ -158,34 +158,34 @@ func (s *Set[R]) MayBegin(h *Hold[R]) bool {
 func (s *Set[R]) Extending(h *Hold[R], until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h.latest = until
+	h.latestEnd = until
 }
 
 // Renew renews the leases that end soon, once. It records the new end of each valid lease
 // before the call, because the response to the call may be lost.
 func (s *Set[R]) Renew(ctx context.Context) {
 	now := s.opts.Now()
-	until := now.Add(s.opts.Duration)
+	newEnd := now.Add(s.opts.Duration)
 	var leases []relay.Lease[R]
 	s.mu.Lock()
 	for _, h := range s.holds {
-		if !h.end.Before(until.Add(-s.opts.Duration / 3)) {
+		if !h.end.Before(newEnd.Add(-s.opts.Duration / 3)) {
 			continue
 		}
 		leases = append(leases, h.lease())
 		if now.Before(h.end) {
-			h.latest = until
+			h.latestEnd = newEnd
 		}
 	}
 	s.mu.Unlock()
 	for ls := range slices.Chunk(leases, maxMoved) {
 		callCtx, cancel := context.WithTimeout(ctx, storeTimeout)
-		renewed, err := s.opts.Store.Renew(callCtx, ls, until)
+		renewed, err := s.opts.Store.Renew(callCtx, ls, newEnd)
 		cancel()
 		s.mu.Lock()
 		for _, ref := range renewed {
 			if h := s.holds[ref]; h != nil {
-				h.end = until
+				h.end = newEnd
 			}
 		}
 		s.mu.Unlock()
@@ -228,14 +228,14 @@ func (s *Set[R]) ReleaseAfter(ctx context.Context, unplaced LeasesByDelay[R]) {
 func (s *Set[R]) AddSpare(ls ...relay.Lease[R]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.spare = append(s.spare, ls...)
+	s.spareLeases = append(s.spareLeases, ls...)
 }
 
 // ReleaseSpare releases the spare leases. Their records are due at once.
 func (s *Set[R]) ReleaseSpare(ctx context.Context) {
 	s.mu.Lock()
-	ls := s.spare
-	s.spare = nil
+	ls := s.spareLeases
+	s.spareLeases = nil
 	s.mu.Unlock()
 	s.Release(ctx, ls, s.opts.Now())
 }

@@ -49,7 +49,7 @@ func (q *Queue) makeAttempt(item *item) {
 	}
 	ctx, cancel := context.WithTimeout(q.attemptCtx, attemptTimeout)
 	defer cancel()
-	span := q.span(d)
+	span := q.startSpan(d)
 	r := q.send(tracing.NewContext(ctx, span.Parent()), *d)
 	q.breakers.record(d, p, r)
 	o = q.classify(d, p, r)
@@ -156,8 +156,8 @@ const (
 	refusedDelay = 10 * time.Second
 )
 
-// span begins the span of an attempt. It returns nil if the delivery has no trace.
-func (q *Queue) span(d *outbox.Delivery) *tracing.Active {
+// startSpan begins the span of an attempt. It returns nil if the delivery has no trace.
+func (q *Queue) startSpan(d *outbox.Delivery) *tracing.Active {
 	if q.deps.Tracer == nil || d.Trace == "" {
 		return nil
 	}
@@ -183,9 +183,9 @@ func endSpan(span *tracing.Active, o *outbox.Outcome) {
 	if o.Attempt.Status > 0 {
 		span.Set("http.response.status_code", strconv.Itoa(o.Attempt.Status))
 	}
-	failed := ""
+	failure := ""
 	if o.State != outbox.Delivered && o.State != outbox.Simulated {
-		failed = o.Reason
+		failure = o.Reason
 	}
-	span.End(time.Now(), failed)
+	span.End(time.Now(), failure)
 }

@@ -28,7 +28,7 @@ const (
 type Breakers interface {
 	Open(ctx context.Context, b outbox.Breaker) error // saves a breaker that was opened or has changed
 	Close(ctx context.Context, endpoint string) error
-	List(ctx context.Context) ([]outbox.Breaker, error) // by time of opening
+	List(ctx context.Context) ([]outbox.Breaker, error) // in the order of opening
 	// Lost reports whether the store may have lost breakers since Restored.
 	Lost(ctx context.Context) (bool, error)
 	// Restored records that the store has all open breakers again.
@@ -45,12 +45,12 @@ type breakers struct {
 	random func() float64
 	log    *slog.Logger
 
-	mu       sync.Mutex
-	failures map[string]failures // of endpoints with a closed breaker
-	open     map[string]*openBreaker
-	closed   map[string]bool // closed by this gateway, but not yet in the store
-	opened   int64
-	probed   int64
+	mu          sync.Mutex
+	failures    map[string]failures // of endpoints with a closed breaker
+	open        map[string]*openBreaker
+	closed      map[string]bool // closed by this gateway, but not yet in the store
+	openedCount int64
+	probeCount  int64
 }
 
 type failures struct {
@@ -82,7 +82,7 @@ func (b *breakers) acquire(d *outbox.Delivery) (permit, string) {
 		return permitNone, br.Reason
 	}
 	br.probing = true
-	b.probed++
+	b.probeCount++
 	return permitProbe, ""
 }
 
@@ -114,7 +114,7 @@ func (b *breakers) record(d *outbox.Delivery, p permit, r attempt.Result) {
 			OpenedAt: now.UTC(), ProbeAt: now.Add(b.probeDelay(0, v.RetryAfter)).UTC(),
 		}}
 		b.open[endpoint] = br
-		b.opened++
+		b.openedCount++
 		b.log.Warn("breaker opened", "account", d.Account, "relay", d.Relay, "endpoint", endpoint, "target", br.Target, "reason", v.Reason)
 	case br != nil && p == permitProbe:
 		br.probing = false
@@ -222,7 +222,7 @@ func (b *breakers) save(ctx context.Context) error {
 			return err
 		}
 		b.mu.Lock()
-		if br := b.open[saved.Endpoint]; br != nil && br.Breaker == saved { // else it has changed again
+		if br := b.open[saved.Endpoint]; br != nil && br.Breaker == saved { // not changed again
 			br.unsaved = false
 		}
 		b.mu.Unlock()
@@ -254,7 +254,8 @@ func (b *breakers) adopt(listed []outbox.Breaker, lost bool) {
 	}
 }
 
-// idleAfter is the time for which a breaker without parked deliveries stays open. forgetAfter
+// idleAfter is the time for which a breaker without parked deliveries stays open after its probe
+// is due. forgetAfter
 // is the time after which the failures of an endpoint with a closed breaker are forgotten; it
 // is longer than the pauses between the attempts of a delivery.
 const (
@@ -262,8 +263,8 @@ const (
 	forgetAfter = 72 * time.Hour
 )
 
-// closeIdle closes breakers that have had no parked deliveries for idleAfter since their
-// probe was due, for example the breakers of removed endpoints. It drops the failures of
+// closeIdle closes breakers that have no parked deliveries and whose probe has been due for more
+// than idleAfter, for example the breakers of removed endpoints. It drops the failures of
 // endpoints that were not called again.
 func (b *breakers) closeIdle(endpoints []outbox.ParkedEndpoint) {
 	b.mu.Lock()
@@ -285,5 +286,5 @@ func (b *breakers) closeIdle(endpoints []outbox.ParkedEndpoint) {
 func (b *breakers) count() (open int, opened, probed int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.open), b.opened, b.probed
+	return len(b.open), b.openedCount, b.probeCount
 }

@@ -33,7 +33,7 @@ type inFlight struct {
 	backlogged    []*endpointQueue // queues with waiting items, scanned round-robin
 	running       int
 	waiting       int
-	opened        bool // by Start
+	opened        bool // set by Start
 	stopped       bool
 	drained       chan struct{} // closed when stopped and no attempt runs
 	capacityFreed chan struct{} // notified when a waiting item starts
@@ -174,7 +174,7 @@ func (i *inFlight) drainsSoon(d *outbox.Delivery) bool {
 	return q != nil && !i.stopped && i.drainTime(q) < 2*time.Second
 }
 
-func (i *inFlight) load() (running, waiting int) {
+func (i *inFlight) counts() (running, waiting int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.running, i.waiting

@@ -72,7 +72,7 @@ func (b *blockingInFlight) await(n int) (ids []string) {
 // expectLoad compares the number of running attempts and the number of waiting deliveries.
 func (b *blockingInFlight) expectLoad(t *testing.T, running, waiting int) {
 	t.Helper()
-	r, w := b.load()
+	r, w := b.counts()
 	relaytest.Equal(t, "running and waiting", [2]int{r, w}, [2]int{running, waiting})
 }
 
@@ -93,7 +93,7 @@ func TestHangingEndpointsNeverUseAllCapacity(t *testing.T) {
 	for i := range 8 {
 		b.admitN(fmt.Sprintf("hangs%d", i), 50)
 	}
-	running, _ := b.load()
+	running, _ := b.counts()
 	if running >= 64 {
 		t.Fatalf("%d attempts run, want fewer than the limit of 64", running)
 	}

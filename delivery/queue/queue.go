@@ -194,7 +194,7 @@ func (q *Queue) Lease() time.Duration { return q.opts.Lease }
 
 // Stats returns the queue's current load and counters.
 func (q *Queue) Stats() Stats {
-	running, waiting := q.inFlight.load()
+	running, waiting := q.inFlight.counts()
 	open, opened, probed := q.breakers.count()
 	return Stats{
 		Parked: int(q.parkedCount.Load()), Open: open, Opened: opened, Probed: probed,

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// retry is an attempt to schedule: a retry, or the first attempt of a delivery whose lease has
-// expired or whose turn has come. A zero dueAt means now.
+// retry is an attempt that scheduleLoop has to schedule: a repeated attempt, or the first attempt of
+// a delivery whose lease has expired or whose turn has come. A zero dueAt means now.
 type retry struct {
 	ref   outbox.Ref
 	dueAt time.Time

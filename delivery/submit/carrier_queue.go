@@ -30,7 +30,7 @@ type carrierQueue struct {
 	rate         rateLimit
 	stats        Stats
 	notify       chan struct{}
-	idle         chan struct{} // notified when nothing is in flight
+	idle         chan struct{} // notified when no part is in flight
 }
 
 // connection is a connection with its parts in flight. The queue's lock protects it.
@@ -52,7 +52,7 @@ func newCarrierQueue(s *Submitter, route Route) *carrierQueue {
 		q.connections = append(q.connections, &connection{Connection: c, rate: rateLimit{perSecond: c.PerSecond}})
 	}
 	q.capacity = cmp.Or(s.opts.Backlog, max(256, 8*window))
-	q.throttle = throttle{window: window, allowed: window}
+	q.throttle = throttle{window: window, limit: window}
 	return q
 }
 
@@ -68,7 +68,7 @@ func (q *carrierQueue) handOver() {
 	items := q.waiting
 	parts := make([]int, len(items))
 	for i, item := range items {
-		parts[i], item.queued = len(item.queued), nil
+		parts[i], item.queuedParts = len(item.queuedParts), nil
 	}
 	q.waiting, q.waitingParts = nil, 0
 	q.mu.Unlock()
@@ -78,7 +78,7 @@ func (q *carrierQueue) handOver() {
 		if int(item.unfinished.Load()) == parts[i] {
 			leases = append(leases, l)
 		}
-		q.submitter.partsDone(item, parts[i])
+		q.submitter.finishParts(item, parts[i])
 	}
 	q.submitter.leases.Release(q.submitter.runCtx, leases, q.submitter.deps.Now())
 }
@@ -94,7 +94,7 @@ func (q *carrierQueue) takeConnection(now time.Time) (best *connection) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, c := range q.connections {
-		if n, _ := c.rate.allowed(now, c.Window-c.inFlight); n <= 0 || !c.Carrier.Ready() {
+		if n, _ := c.rate.allowance(now, c.Window-c.inFlight); n <= 0 || !c.Carrier.Ready() {
 			continue
 		}
 		if best == nil || c.Window-c.inFlight > best.Window-best.inFlight {
@@ -117,7 +117,7 @@ func (q *carrierQueue) add(item *item) bool {
 		return false
 	}
 	q.waiting = append(q.waiting, item)
-	q.waitingParts += len(item.queued)
+	q.waitingParts += len(item.queuedParts)
 	relay.Notify(q.notify)
 	return true
 }
@@ -131,8 +131,8 @@ func (q *carrierQueue) freeCapacity() int {
 	return q.capacity - q.waitingParts
 }
 
-// sending reports whether the carrier is ready and the queue is not paused.
-func (q *carrierQueue) sending() bool {
+// canSend reports whether the carrier is ready and the queue is not paused.
+func (q *carrierQueue) canSend() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.ready() && !q.throttle.pausedUntil.After(q.submitter.deps.Now())
@@ -190,11 +190,11 @@ func (q *carrierQueue) nextBatch() ([]itemParts, time.Duration) {
 		if !c.Carrier.Ready() {
 			continue
 		}
-		k, untilNext := c.rate.allowed(now, c.Window-c.inFlight)
+		k, untilNext := c.rate.allowance(now, c.Window-c.inFlight)
 		n += max(0, k)
 		wait = min(wait, cmp.Or(untilNext, idleWait))
 	}
-	n, untilNext := q.rate.allowed(now, min(n, q.throttle.allowed-q.inFlight))
+	n, untilNext := q.rate.allowance(now, min(n, q.throttle.limit-q.inFlight))
 	if n <= 0 {
 		return nil, cmp.Or(untilNext, wait)
 	}
@@ -218,7 +218,7 @@ func (q *carrierQueue) pickParts(n int) (batch []itemParts) {
 			remaining = append(remaining, q.waiting[i:]...)
 			break
 		}
-		k := min(n, len(item.queued))
+		k := min(n, len(item.queuedParts))
 		if q.route.Sequential {
 			k = min(k, 1)
 			if _, isBusy := q.busy[item]; isBusy {
@@ -226,14 +226,14 @@ func (q *carrierQueue) pickParts(n int) (batch []itemParts) {
 			}
 		}
 		if k > 0 {
-			batch = append(batch, itemParts{item, item.queued[:k:k]})
-			item.queued = item.queued[k:]
+			batch = append(batch, itemParts{item, item.queuedParts[:k:k]})
+			item.queuedParts = item.queuedParts[k:]
 			n -= k
 			if q.route.Sequential {
 				q.busy[item] = struct{}{}
 			}
 		}
-		if len(item.queued) > 0 {
+		if len(item.queuedParts) > 0 {
 			remaining = append(remaining, item)
 		}
 	}
@@ -270,7 +270,7 @@ func (q *carrierQueue) submitBatch(batch []itemParts) {
 		}
 	}
 	ctx, cancel := context.WithTimeout(q.submitter.submitCtx, storeTimeout)
-	begun, err := q.submitter.deps.Store.MarkSending(ctx, beginnings)
+	begunParts, err := q.submitter.deps.Store.MarkSending(ctx, beginnings)
 	cancel()
 	if err != nil {
 		q.submitter.log.Warn("cannot mark messages as sending", "carrier", q.route.Name, "error", err)
@@ -278,8 +278,8 @@ func (q *carrierQueue) submitBatch(batch []itemParts) {
 		return
 	}
 	for i, p := range batch {
-		q.discard(p.item, len(p.parts)-len(begun[i]))
-		for _, part := range begun[i] {
+		q.discard(p.item, len(p.parts)-len(begunParts[i]))
+		for _, part := range begunParts[i] {
 			q.submitPart(p.item, part)
 		}
 	}
@@ -292,10 +292,10 @@ func (q *carrierQueue) requeue(batch []itemParts) {
 	head := make([]*item, 0, len(batch)+len(q.waiting))
 	for _, p := range batch {
 		p.item.maybeBegun = true
-		if len(p.item.queued) == 0 {
+		if len(p.item.queuedParts) == 0 {
 			head = append(head, p.item)
 		}
-		p.item.queued = append(p.parts, p.item.queued...)
+		p.item.queuedParts = append(p.parts, p.item.queuedParts...)
 		q.inFlight -= len(p.parts)
 		q.waitingParts += len(p.parts)
 		delete(q.busy, p.item)
@@ -308,7 +308,7 @@ func (q *carrierQueue) requeue(batch []itemParts) {
 func (q *carrierQueue) discard(item *item, n int) {
 	if n > 0 {
 		q.complete(item, n, nil)
-		q.submitter.partsDone(item, n)
+		q.submitter.finishParts(item, n)
 	}
 }
 
@@ -324,26 +324,26 @@ func (q *carrierQueue) submitPart(item *item, part int) {
 		return
 	}
 	var answered atomic.Bool
-	span := q.span(item, part, conn)
+	span := q.startSpan(item, part, conn)
 	conn.Carrier.Submit(q.submitter.submitCtx, item.submission(part), func(o carrier.Outcome) {
 		if answered.Swap(true) { // a late answer after an unknown outcome
 			q.submitter.outcomes.Add(pendingOutcome{item: item, outcome: q.outcome(item, part, o), correction: true})
 			return
 		}
-		failed := ""
+		failure := ""
 		if o.Verdict != carrier.Accepted {
-			failed = cmp.Or(o.Cause, o.Reason)
+			failure = cmp.Or(o.Cause, o.Reason)
 		}
 		span.Set("penstock.carrier_id", o.ID)
-		span.End(time.Now(), failed)
+		span.End(time.Now(), failure)
 		q.recordAnswer(&o)
 		q.submitter.outcomes.Add(pendingOutcome{item: item, outcome: q.outcome(item, part, o)})
 		q.complete(item, 1, conn)
 	})
 }
 
-// complete removes n parts from the number in flight, of the queue and of their connection,
-// which is nil if they were not submitted.
+// complete subtracts n from the parts in flight of the queue and of conn. conn is nil if the parts
+// were not submitted.
 func (q *carrierQueue) complete(item *item, n int, conn *connection) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 // item is a leased message and its parts to submit.
 type item struct {
 	lease.Hold[message.Ref]
-	msg      message.Message
-	queued   []int // the parts to submit, in order; protected by the queue's lock
-	resubmit bool  // parts were in the state sending when a process crashed
+	msg         message.Message
+	queuedParts []int // the parts to submit, in order; protected by the queue's lock
+	resubmit    bool  // parts were in the state sending when a process crashed
 	// maybeBegun means that parts that were not submitted may be in the state sending, because
 	// the answer of a MarkSending was lost. Only the queue's goroutine uses it.
 	maybeBegun bool
@@ -54,13 +54,13 @@ func (s *Submitter) accept(m *message.Message, end time.Time) bool {
 	}
 	item := &item{Hold: lease.NewHold(m.Ref(), end), msg: *m}
 	outcomes := s.classifyParts(item, q)
-	n := len(item.queued) + len(outcomes)
+	n := len(item.queuedParts) + len(outcomes)
 	if n == 0 || !s.leases.Add(&item.Hold) { // no parts, or the message is in memory already
 		return true
 	}
 	item.unfinished.Store(int32(n))
 	s.mu.Lock()
-	added := !s.stopped && (len(item.queued) == 0 || q.add(item))
+	added := !s.stopped && (len(item.queuedParts) == 0 || q.add(item))
 	s.mu.Unlock()
 	if !added {
 		s.leases.Drop(item.Ref)
@@ -72,7 +72,7 @@ func (s *Submitter) accept(m *message.Message, end time.Time) bool {
 	return true
 }
 
-// classifyParts sets item.queued to the parts to submit, and returns the outcomes of the parts
+// classifyParts sets item.queuedParts to the parts to submit, and returns the outcomes of the parts
 // that cannot be submitted.
 func (s *Submitter) classifyParts(item *item, q *carrierQueue) (outcomes []message.Outcome) {
 	now := s.deps.Now()
@@ -85,20 +85,20 @@ func (s *Submitter) classifyParts(item *item, q *carrierQueue) (outcomes []messa
 			o.State, o.Reason = message.Unknown, "the gateway stopped or lost the database before the outcome was saved"
 			outcomes = append(outcomes, o)
 		case p.State == message.Sending:
-			item.queued, item.resubmit = append(item.queued, n), true
+			item.queuedParts, item.resubmit = append(item.queuedParts, n), true
 		case p.State != message.Pending || p.ScheduledAt.After(now):
 		case q == nil:
 			o.State, o.Refund, o.Reason = message.Rejected, true, "there is no carrier for the number"
 			outcomes = append(outcomes, o)
 		default:
-			item.queued = append(item.queued, n)
+			item.queuedParts = append(item.queuedParts, n)
 		}
 	}
 	return outcomes
 }
 
-// partsDone records that n parts of an item are finished. It drops the item after the last one.
-func (s *Submitter) partsDone(item *item, n int) {
+// finishParts records that n parts of an item are finished. It drops the item after the last one.
+func (s *Submitter) finishParts(item *item, n int) {
 	if item.unfinished.Add(int32(-n)) == 0 && s.leases.Drop(item.Ref) {
 		relay.Notify(s.capacityFreed)
 	}
@@ -110,7 +110,7 @@ const (
 	// storeTimeout bounds a call of the store.
 	storeTimeout = 5 * time.Second
 	// fullDelay is the time after which a message is due again if the queue of its carrier was
-	// full, congestedDelay if the queue also does not send.
+	// full; congestedDelay if the queue also does not send.
 	fullDelay      = 250 * time.Millisecond
 	congestedDelay = 5 * time.Second
 )
@@ -123,7 +123,7 @@ func (s *Submitter) leaseLoop() {
 			continue
 		}
 		wait := s.opts.Poll
-		if leased > 0 { // further messages of other carriers may be due
+		if leased > 0 { // messages of other carriers may be due too
 			wait /= 4
 		}
 		ctx, cancel := context.WithTimeout(s.runCtx, wait)
@@ -151,24 +151,24 @@ func (s *Submitter) leaseBatch() (leased int, hasMore bool) {
 	if err != nil && s.runCtx.Err() == nil {
 		s.log.Warn("cannot lease due messages", "error", err)
 	}
-	unplaced := make(lease.LeasesByDelay[message.Ref]) // leases by the time after which they are due
-	heldElsewhere := 0
+	unplaced := make(lease.LeasesByDelay[message.Ref]) // leases by the delay after which their messages are due again
+	heldCount := 0
 	for i := range messages {
 		q := s.queueFor(messages[i].Destination)
-		isElsewhere := q != nil && q.boundElsewhere()
-		if isElsewhere {
-			heldElsewhere++
+		isHeldElsewhere := q != nil && q.boundElsewhere()
+		if isHeldElsewhere {
+			heldCount++
 		}
 		if s.accept(&messages[i], until) {
 			continue
 		}
 		delay := fullDelay
-		if q != nil && !isElsewhere && !q.sending() {
+		if q != nil && !isHeldElsewhere && !q.canSend() {
 			delay = congestedDelay
 		}
 		unplaced[delay] = append(unplaced[delay], message.Lease{Ref: messages[i].Ref(), End: until})
 	}
-	if len(messages) > 0 && heldElsewhere == len(messages) {
+	if len(messages) > 0 && heldCount == len(messages) {
 		s.noLeaseBefore = now.Add(congestedDelay)
 	}
 	s.leases.ReleaseAfter(s.runCtx, unplaced)

@@ -17,7 +17,7 @@ func (q *carrierQueue) recordAnswer(o *carrier.Outcome) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	case o.Verdict == carrier.RetryLater && o.NotSubmitted: // not an answer of the carrier
+	case o.Verdict == carrier.RetryLater && o.NotSubmitted: // not an answer from the carrier
 	case o.PauseQueue:
 		q.stats.Throttled++
 		q.throttle.slowDown(now, o.RetryAfter)
@@ -72,8 +72,8 @@ const (
 	maxRetryWait = time.Hour
 )
 
-// span begins the span of a submission.
-func (q *carrierQueue) span(item *item, part int, conn *connection) *tracing.Active {
+// startSpan begins the span of a submission.
+func (q *carrierQueue) startSpan(item *item, part int, conn *connection) *tracing.Active {
 	span := q.submitter.deps.Tracer.Continue(item.msg.Trace, "submit", tracing.Client, time.Now())
 	span.Set("penstock.message_id", item.ref(part).String())
 	span.Set("penstock.account", item.Ref.Account.String())

@@ -67,9 +67,9 @@ func (s *Submitter) queueFor(number string) (selected *carrierQueue) {
 // the one before. After a pause one part may be in flight, and twice as many after each answer
 // that is not throttled.
 type throttle struct {
-	window, allowed int           // maximum number of parts in flight: at full speed, and now
-	pause           time.Duration // the latest pause
-	pausedUntil     time.Time
+	window, limit int           // maximum number of parts in flight: at full speed, and now
+	pause         time.Duration // the latest pause
+	pausedUntil   time.Time
 }
 
 // slowDown pauses the queue after a throttled answer, for at least the requested time. Answers
@@ -82,15 +82,15 @@ func (t *throttle) slowDown(now time.Time, requested time.Duration) {
 	}
 	t.pause = min(max(2*t.pause, minPause), maxPause)
 	t.pausedUntil = now.Add(max(t.pause, min(requested, maxRequestedPause)))
-	t.allowed = 1
+	t.limit = 1
 }
 
 // maxRequestedPause caps the pause that a carrier may request.
 const maxRequestedPause = 10 * time.Minute
 
 func (t *throttle) speedUp() {
-	t.allowed = min(2*t.allowed, t.window)
-	if t.allowed == t.window {
+	t.limit = min(2*t.limit, t.window)
+	if t.limit == t.window {
 		t.pause = 0
 	}
 }
@@ -108,9 +108,9 @@ type rateLimit struct {
 	nextAt    time.Time // the time of the next part at an even rate
 }
 
-// allowed returns how many of n parts may be submitted now, or the time until one may be
-// submitted. A burst has at most the parts of a tenth of a second.
-func (r *rateLimit) allowed(now time.Time, n int) (int, time.Duration) {
+// allowance returns how many of n parts may be submitted now, or the time until one may be
+// submitted. A burst contains at most the parts of a tenth of a second.
+func (r *rateLimit) allowance(now time.Time, n int) (int, time.Duration) {
 	if r.perSecond <= 0 || n <= 0 {
 		return n, 0
 	}

@@ -116,7 +116,7 @@ func New(deps Deps, o Options) (*Submitter, error) {
 				if batch[i].correction {
 					continue
 				}
-				s.partsDone(batch[i].item, 1)
+				s.finishParts(batch[i].item, 1)
 				o := &batch[i].outcome
 				if wait := o.RetryAt.Sub(deps.Now()); o.State == message.Pending && wait < s.opts.Poll {
 					time.AfterFunc(wait, func() { relay.Notify(s.capacityFreed) }) // the retry is due before the next poll
@@ -170,15 +170,15 @@ func (s *Submitter) Simulated(number string) bool {
 func (s *Submitter) WaitReason(number string) string {
 	q := s.queueFor(number)
 	if q != nil && q.boundElsewhere() {
-		return "waits: another gateway holds the binds of the carrier " + q.route.Name
+		return fmt.Sprintf("waiting: another gateway holds the binds of carrier %q", q.route.Name)
 	}
-	if q == nil || q.sending() {
+	if q == nil || q.canSend() {
 		return ""
 	}
 	if !q.ready() {
-		return "waits: the carrier " + q.route.Name + " is not bound"
+		return fmt.Sprintf("waiting: carrier %q is not bound", q.route.Name)
 	}
-	return "waits: the carrier " + q.route.Name + " throttles or cannot be reached"
+	return fmt.Sprintf("waiting: carrier %q throttles or cannot be reached", q.route.Name)
 }
 
 // Resume submits the parts that wait for a carrier after one of its binds was established.

@@ -79,7 +79,7 @@ func TestReadingsAreFoundByTheirNumber(t *testing.T) {
 	const lost, late, count = devicesEach + 5, 3, 2 * devicesEach
 	f := findings{}
 	for n := range count {
-		r := s.reading(ofGeneric, n)
+		r := s.reading(genericKind, n)
 		s.ledger.offer(r.kind, r.id())
 		if n != late {
 			s.ledger.ack(r.kind, r.id(), "")
@@ -88,9 +88,9 @@ func TestReadingsAreFoundByTheirNumber(t *testing.T) {
 			f.seeOnce(r.kind, readingID(r.device, r.sampledAt.Format(time.DateTime), float64(n)))
 		}
 	}
-	want := verdict{kind: ofGeneric, sent: count, acked: count - 1, unansweredFound: 1, lost: []string{s.reading(ofGeneric, lost).id()}}
-	relaytest.Equal(t, "the verdict", s.ledger.reconcile(ofGeneric, f), want)
-	reading0, reading1 := s.reading(ofGeneric, 0), s.reading(ofGeneric, 1)
+	want := verdict{kind: genericKind, sent: count, acked: count - 1, unansweredFound: 1, lost: []string{s.reading(genericKind, lost).id()}}
+	relaytest.Equal(t, "the verdict", s.ledger.reconcile(genericKind, f), want)
+	reading0, reading1 := s.reading(genericKind, 0), s.reading(genericKind, 1)
 	for name, id := range map[string]string{
 		"a value that was never sent":   readingID(reading0.device, "2026-01-01 00:00:00", 99999),
 		"a value between two values":    readingID(reading0.device, "2026-01-01 00:00:00", 0.5),
@@ -99,9 +99,9 @@ func TestReadingsAreFoundByTheirNumber(t *testing.T) {
 		"a value that was found before": reading0.id(),
 	} {
 		f := findings{}
-		f.seeOnce(ofGeneric, reading0.id())
-		f.seeOnce(ofGeneric, id)
-		if got := s.ledger.reconcile(ofGeneric, f).unaccounted; len(got) != 1 {
+		f.seeOnce(genericKind, reading0.id())
+		f.seeOnce(genericKind, id)
+		if got := s.ledger.reconcile(genericKind, f).unaccounted; len(got) != 1 {
 			t.Errorf("%s: unaccounted items %v, want one", name, got)
 		}
 	}

@@ -9,22 +9,22 @@ import (
 
 // The names of the kinds of items.
 const (
-	ofChirpStack = "frames of ChirpStack"
-	ofThings     = "frames of The Things Stack"
-	ofGeneric    = "generic readings"
-	ofProbes     = "readings during restarts"
-	ofNew        = "readings of new devices"
-	ofTexts      = "SMS over HTTP"
-	ofJoined     = "SMS of three parts over HTTP"
-	ofSMPP       = "SMS over SMPP"
-	ofSends      = "REST sends with reports"
-	ofScheduled  = "scheduled sends"
-	ofDeleted    = "deleted sends"
-	ofUses       = "SIM CDRs"
-	ofJobs       = "SIM jobs"
-	ofClaims     = "claims"
-	ofDevices    = "devices"
-	ofRemoved    = "deleted devices"
+	chirpStackKind    = "frames of ChirpStack"
+	thingsKind        = "frames of The Things Stack"
+	genericKind       = "generic readings"
+	probeKind         = "readings during restarts"
+	newDeviceKind     = "readings of new devices"
+	textKind          = "SMS over HTTP"
+	joinedKind        = "SMS of three parts over HTTP"
+	smppKind          = "SMS over SMPP"
+	sendKind          = "REST sends with reports"
+	scheduledKind     = "scheduled sends"
+	deletedSendKind   = "deleted sends"
+	usageKind         = "SIM CDRs"
+	jobKind           = "SIM jobs"
+	claimKind         = "claims"
+	deviceKind        = "devices"
+	deletedDeviceKind = "deleted devices"
 )
 
 // kind is a kind of items that the load sends.
@@ -39,19 +39,19 @@ type kind struct {
 // kinds returns the kinds that the load sends all the time.
 func (s *site) kinds() []kind {
 	return []kind{
-		{ofChirpStack, 20, s.sendChirpStack, true, false},
-		{ofThings, 20, s.sendThings, true, false},
-		{ofGeneric, 10, s.sendGeneric, false, false},
-		{ofTexts, 10, s.sendText, false, false},
-		{ofJoined, 3, s.sendJoined, false, false},
-		{ofSMPP, 8, s.sendSMPP, false, false},
-		{ofSends, 8, s.sendREST, false, true},
-		{ofScheduled, 2, s.sendScheduled, false, true},
-		{ofDeleted, 1, s.sendDeleted, false, true},
-		{ofUses, 5, s.sendUse, false, false},
-		{ofJobs, 1, s.sendJob, false, true},
-		{ofClaims, 1, s.sendClaim, false, true},
-		{ofDevices, 1, s.sendDevice, false, true},
+		{chirpStackKind, 20, s.sendChirpStack, true, false},
+		{thingsKind, 20, s.sendThings, true, false},
+		{genericKind, 10, s.sendGeneric, false, false},
+		{textKind, 10, s.sendText, false, false},
+		{joinedKind, 3, s.sendJoined, false, false},
+		{smppKind, 8, s.sendSMPP, false, false},
+		{sendKind, 8, s.sendREST, false, true},
+		{scheduledKind, 2, s.sendScheduled, false, true},
+		{deletedSendKind, 1, s.sendDeleted, false, true},
+		{usageKind, 5, s.sendUse, false, false},
+		{jobKind, 1, s.sendJob, false, true},
+		{claimKind, 1, s.sendClaim, false, true},
+		{deviceKind, 1, s.sendDevice, false, true},
 	}
 }
 

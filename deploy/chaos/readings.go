@@ -19,8 +19,8 @@ const devicesEach = 40
 // identifiers.
 func readingKinds() map[string]string {
 	return map[string]string{
-		ofChirpStack: "70b3d57e01%06x", ofThings: "70b3d57e02%06x",
-		ofGeneric: "generic-%d", ofProbes: "probe-%d", ofNew: "new-%d",
+		chirpStackKind: "70b3d57e01%06x", thingsKind: "70b3d57e02%06x",
+		genericKind: "generic-%d", probeKind: "probe-%d", newDeviceKind: "new-%d",
 	}
 }
 
@@ -58,7 +58,7 @@ func cayenne64(n int) string {
 }
 
 func (s *site) sendChirpStack(ctx context.Context, n int) {
-	r := s.reading(ofChirpStack, n)
+	r := s.reading(chirpStackKind, n)
 	body := fmt.Sprintf(`{"deduplicationId":"3ac7e3c4-4401-4b8d-9386-%012d","time":%q,"deviceInfo":{"tenantId":"52f14cd4-c6f1-4fbd-8f87-4025e1d49242",`+
 		`"applicationId":"17c82e96-be03-4f38-aef3-f83d48582d97","deviceName":"Probe","devEui":%q},"devAddr":"00189440","adr":true,"dr":1,"fCnt":%d,`+
 		`"fPort":1,"confirmed":false,"data":%q,"rxInfo":[{"gatewayId":"0016c001f153a14c","uplinkId":4217106255,"rssi":-36,"snr":10.5}],`+
@@ -67,7 +67,7 @@ func (s *site) sendChirpStack(ctx context.Context, n int) {
 }
 
 func (s *site) sendThings(ctx context.Context, n int) {
-	r := s.reading(ofThings, n)
+	r := s.reading(thingsKind, n)
 	body := fmt.Sprintf(`{"end_device_ids":{"device_id":"probe-%d","application_ids":{"application_id":"works"},"dev_eui":%q},`+
 		`"received_at":%[3]q,"uplink_message":{"session_key_id":"AY3a1w==","f_port":2,"f_cnt":%[4]d,"frm_payload":%[5]q,`+
 		`"rx_metadata":[{"gateway_ids":{"gateway_id":"roof"},"rssi":-88,"snr":9.5}],"received_at":%[3]q}}`,
@@ -83,7 +83,7 @@ func (r reading) generic() string {
 }
 
 func (s *site) sendGeneric(ctx context.Context, n int) {
-	r := s.reading(ofGeneric, n)
+	r := s.reading(genericKind, n)
 	s.postReading(ctx, r, genericPath, r.generic())
 }
 

@@ -21,9 +21,9 @@ import (
 // sendUse posts a CDR with the usage of one byte by a SIM.
 func (s *site) sendUse(ctx context.Context, n int) {
 	id := fmt.Sprintf("use-%d", n)
-	s.ledger.offer(ofUses, id)
+	s.ledger.offer(usageKind, id)
 	body := fmt.Sprintf(`{"id":%q,"iccid":%q,"start_time":%q,"type":"data","bytes":1,"duration":60}`+"\n", id, iccid(n), s.base.Format(time.RFC3339))
-	s.post(ctx, ofUses, id, "/inbound/cdr/sim", body)
+	s.post(ctx, usageKind, id, "/inbound/cdr/sim", body)
 }
 
 // sendJob suspends or unsuspends a SIM unless it has a job. A SIM whose request was not answered is
@@ -40,7 +40,7 @@ func (s *site) sendJob(ctx context.Context, n int) {
 // startJob starts a job unless the SIM changes its state. It reports whether the SIM can be used
 // again: not if the answer to the request for the job was lost.
 func (s *site) startJob(ctx context.Context, n int) bool {
-	a, _ := s.repeat(ctx, ofJobs, http.MethodGet, "/v3/mno/"+iccid(n), "")
+	a, _ := s.repeat(ctx, jobKind, http.MethodGet, "/v3/mno/"+iccid(n), "")
 	var sim struct {
 		Data struct {
 			Current   string `json:"current_state"`
@@ -52,8 +52,8 @@ func (s *site) startJob(ctx context.Context, n int) bool {
 	}
 	action := map[string]string{"active": "suspend", "suspended": "unsuspend"}[sim.Data.Current]
 	var job struct{ Data struct{ ID string } }
-	if a = s.callOnce(ctx, ofJobs, http.MethodPost, "/v3/mno/"+iccid(n)+"/"+action, ""); a.ok() && s.read(a, &job) == nil {
-		s.ledger.ack(ofJobs, job.Data.ID, "")
+	if a = s.callOnce(ctx, jobKind, http.MethodPost, "/v3/mno/"+iccid(n)+"/"+action, ""); a.ok() && s.read(a, &job) == nil {
+		s.ledger.ack(jobKind, job.Data.ID, "")
 	}
 	return !a.unavailable()
 }
@@ -61,35 +61,35 @@ func (s *site) startJob(ctx context.Context, n int) bool {
 // sendClaim claims the ledger's token.
 func (s *site) sendClaim(ctx context.Context, _ int) {
 	var job struct{ JobID string }
-	if a := s.callOnce(ctx, ofClaims, http.MethodPost, "/ledgers/tokens/claim", `{"token":"`+s.ledgerToken+`"}`); a.ok() && s.read(a, &job) == nil {
-		s.ledger.ack(ofClaims, job.JobID, "")
+	if a := s.callOnce(ctx, claimKind, http.MethodPost, "/ledgers/tokens/claim", `{"token":"`+s.ledgerToken+`"}`); a.ok() && s.read(a, &job) == nil {
+		s.ledger.ack(claimKind, job.JobID, "")
 	}
 }
 
 // sendDevice creates a device, and deletes every second one.
 func (s *site) sendDevice(ctx context.Context, n int) {
 	identifier := fmt.Sprintf("made-%d", n)
-	s.ledger.offer(ofDevices, identifier)
+	s.ledger.offer(deviceKind, identifier)
 	body := fmt.Sprintf(`{"location_id":"yard","decoder_id":"sent","identifier":%q,"name":"Made"}`, identifier)
 	a := s.call(ctx, http.MethodPost, "/iot/devices/other", body)
-	s.ledger.countAnswer(ofDevices, a)
+	s.ledger.countAnswer(deviceKind, a)
 	var device struct{ Data struct{ ID string } }
 	if !a.ok() || s.read(a, &device) != nil {
 		return
 	}
 	if n%2 == 0 {
-		s.ledger.ack(ofDevices, identifier, device.Data.ID)
+		s.ledger.ack(deviceKind, identifier, device.Data.ID)
 		return
 	}
-	s.ledger.offer(ofRemoved, identifier)
-	if a, repeated := s.repeat(ctx, ofRemoved, http.MethodDelete, "/iot/devices/"+device.Data.ID, ""); a.ok() || repeated && a.notFound() {
-		s.ledger.ack(ofRemoved, identifier, device.Data.ID)
+	s.ledger.offer(deletedDeviceKind, identifier)
+	if a, repeated := s.repeat(ctx, deletedDeviceKind, http.MethodDelete, "/iot/devices/"+device.Data.ID, ""); a.ok() || repeated && a.notFound() {
+		s.ledger.ack(deletedDeviceKind, identifier, device.Data.ID)
 	}
 }
 
 // findDevices records which created devices exist, and which deleted devices do not exist.
 func (s *site) findDevices(ctx context.Context, f findings) error {
-	for kind, undone := range map[string]string{ofDevices: "", ofRemoved: "it still exists"} {
+	for kind, undone := range map[string]string{deviceKind: "", deletedDeviceKind: "it still exists"} {
 		for id := range s.ledger.sent(kind) {
 			a := s.call(ctx, http.MethodGet, "/iot/devices/identifier/"+id, "")
 			switch {
@@ -97,7 +97,7 @@ func (s *site) findDevices(ctx context.Context, f findings) error {
 				f.see(kind, id, 1, undone)
 			case !a.notFound():
 				return s.read(a, nil)
-			case kind == ofRemoved:
+			case kind == deletedDeviceKind:
 				f.see(kind, id, 1, "")
 			}
 		}
@@ -121,7 +121,7 @@ func (s *site) findJobs(ctx context.Context, f findings) error {
 	jobs, err := pages[struct{ ID, Action, Status string }](ctx, s, "/v3/mno/job")
 	for _, j := range jobs {
 		if strings.HasSuffix(j.Action, "suspend_sim") {
-			f.see(ofJobs, j.ID, 1, s.jobUndone(j.Status, "job.completed "+j.ID))
+			f.see(jobKind, j.ID, 1, s.jobUndone(j.Status, "job.completed "+j.ID))
 		}
 	}
 	return err
@@ -141,7 +141,7 @@ func (s *site) jobUndone(status, event string) string {
 
 // findClaims records the jobs of acknowledged claims.
 func (s *site) findClaims(ctx context.Context, f findings) error {
-	for id := range s.ledger.sent(ofClaims) {
+	for id := range s.ledger.sent(claimKind) {
 		var job struct{ Data struct{ Status string } }
 		a := s.call(ctx, http.MethodGet, "/ledgers/jobs/"+id, "")
 		if a.status == http.StatusNotFound {
@@ -150,7 +150,7 @@ func (s *site) findClaims(ctx context.Context, f findings) error {
 		if err := s.read(a, &job); err != nil {
 			return err
 		}
-		f.see(ofClaims, id, 1, s.jobUndone(job.Data.Status, "token.claimed "+id))
+		f.see(claimKind, id, 1, s.jobUndone(job.Data.Status, "token.claimed "+id))
 	}
 	return nil
 }
@@ -171,7 +171,7 @@ func (s *site) verifyLedger(ctx context.Context) {
 	if m := regexp.MustCompile(`chaos/assets: (\d+) entries match their signatures`).FindSubmatch(output); m != nil {
 		entries, _ = strconv.Atoi(string(m[1]))
 	}
-	for _, item := range s.ledger.sent(ofClaims) {
+	for _, item := range s.ledger.sent(claimKind) {
 		if item.acked {
 			claims++
 		}
@@ -211,7 +211,7 @@ func (s *site) findUses(ctx context.Context, f findings) error {
 		return err
 	}
 	for _, row := range rows[min(1, len(rows)):] { // without the header
-		f.seeOnce(ofUses, row[0])
+		f.seeOnce(usageKind, row[0])
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ const (
 // databaseFaults returns the faults of a PostgreSQL without a standby.
 func (s *site) databaseFaults(server *servers.Server, addr string) []fault {
 	return []fault{
-		{"PostgreSQL's other hosts refuse and never answer", func(ctx context.Context, length time.Duration) error { return s.deadHosts(ctx, addr, length) }},
+		{"one database host refuses connections, another never answers", func(ctx context.Context, length time.Duration) error { return s.deadHosts(ctx, addr, length) }},
 		{"a token is added and PostgreSQL killed", func(ctx context.Context, length time.Duration) error {
 			return s.withProbes(ctx, func() error {
 				return errors.Join(s.admin(ctx, http.MethodPost, "/admin/tokens", `{"account":"chaos","scopes":["iot"]}`, nil), killServer(ctx, server, length))
@@ -45,7 +45,7 @@ func (s *site) databaseFaults(server *servers.Server, addr string) []fault {
 				return errors.Join(s.startGateway(ctx, g), killServer(ctx, server, length), g.ready(ctx))
 			})
 		}},
-		{"PostgreSQL is put back to a backup", func(ctx context.Context, length time.Duration) error { return s.restoreBackup(ctx, server, length) }},
+		{"PostgreSQL is restored from a backup", func(ctx context.Context, length time.Duration) error { return s.restoreBackup(ctx, server, length) }},
 	}
 }
 
@@ -74,7 +74,7 @@ func (s *site) deadHosts(ctx context.Context, addr string, length time.Duration)
 	return s.startGateway(ctx, g)
 }
 
-// restoreBackup puts PostgreSQL back to a backup while the gateways run. Items of direct kinds are
+// restoreBackup restores PostgreSQL from a backup while the gateways run. Items of direct kinds are
 // not sent meanwhile because the journal does not have them. All other items are sent, including
 // frames of devices that are missing in the backup. Once the gateways report that processing has
 // stopped, no message or delivery may leave them until `penstock recover`.
@@ -108,7 +108,7 @@ func (s *site) restoreBackup(ctx context.Context, server *servers.Server, length
 		departed := s.departures()
 		wait(ctx, length)
 		if n := s.departures() - departed; n > 0 {
-			s.note(fmt.Sprintf("%d messages and deliveries left while processing had stopped", n))
+			s.note(fmt.Sprintf("%d messages and deliveries were sent while processing was stopped", n))
 		}
 		if err := s.recover(ctx); err != nil {
 			return err
@@ -151,7 +151,7 @@ func (s *site) awaitDirect(ctx context.Context) error {
 		}
 		for _, k := range s.kinds() {
 			if v := s.ledger.reconcile(k.name, f); k.direct && !v.clean() {
-				reason = fmt.Sprint(k.name, v.lost, v.undone, v.unaccounted)
+				reason = fmt.Sprintf("%s: lost %v, not done %v, unaccounted %v", k.name, v.lost, v.undone, v.unaccounted)
 				return false
 			}
 		}
@@ -212,7 +212,7 @@ func (s *site) withNewDevices(ctx context.Context, do func() error) error {
 	var sent [newDevices]int
 	return during(newDevices, 100*time.Millisecond, func(worker int) {
 		device := firstDevice + worker
-		r := s.reading(ofNew, device%devicesEach+devicesEach*(1000*(device/devicesEach)+sent[worker]))
+		r := s.reading(newDeviceKind, device%devicesEach+devicesEach*(1000*(device/devicesEach)+sent[worker]))
 		sent[worker]++
 		s.postReading(ctx, r, genericPath, r.generic())
 	}, do)

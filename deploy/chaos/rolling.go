@@ -54,7 +54,7 @@ func (s *site) withProbes(ctx context.Context, do func() error) error {
 
 // probe posts a reading once, to the next gateway that is in the balancer.
 func (s *site) probe(ctx context.Context, balancer *http.Client, n int) (a answer) {
-	r := s.reading(ofProbes, n)
+	r := s.reading(probeKind, n)
 	s.ledger.offer(r.kind, r.id())
 	for i := range s.gateways {
 		g := s.gateways[(n+i)%len(s.gateways)]

@@ -14,7 +14,7 @@ import (
 // sendBlocks returns the prefixes of the destinations by kind. Every message has a destination of
 // its own.
 func sendBlocks() map[string]string {
-	return map[string]string{ofSends: "44771", ofScheduled: "44773", ofDeleted: "44774"}
+	return map[string]string{sendKind: "44771", scheduledKind: "44773", deletedSendKind: "44774"}
 }
 
 // scheduleDelay is the delay of scheduled messages.
@@ -24,16 +24,16 @@ const scheduleDelay = 3 * time.Second
 // has three parts, except messages to delete.
 func messageOf(kind string, n int) (text, number string) {
 	text = fmt.Sprintf("%s %d", kind, n)
-	if n%3 == 2 && kind != ofDeleted { // a deletion has the id of one part
+	if n%3 == 2 && kind != deletedSendKind { // a deletion has the id of one part
 		text += strings.Repeat(", again and again", 20)
 	}
 	return text, fmt.Sprintf("%s%07d", sendBlocks()[kind], n)
 }
 
-// order orders the n-th message of a kind over REST, with an idempotency key. A zero sendAt means
-// now. The 2xx answer is the acknowledgement, except for messages to delete. order returns the
+// submit submits the n-th message of a kind over REST, with an idempotency key. A zero sendAt means
+// now. The 2xx answer is the acknowledgement, except for messages to delete. submit returns the
 // message id, or "" without a 2xx answer.
-func (s *site) order(ctx context.Context, kind string, n int, sendAt time.Time) (id string) {
+func (s *site) submit(ctx context.Context, kind string, n int, sendAt time.Time) (id string) {
 	text, number := messageOf(kind, n)
 	order := map[string]any{"destinations": []string{number}, "message": text, "dlr_url": "http://" + s.sink.addr + "/dlr?id=%msgid&code=%code"}
 	if !sendAt.IsZero() {
@@ -52,29 +52,29 @@ func (s *site) order(ctx context.Context, kind string, n int, sendAt time.Time) 
 		return ""
 	}
 	id = list.Data[0].ID.String()
-	if kind != ofDeleted {
+	if kind != deletedSendKind {
 		s.ledger.ack(kind, number, id)
 	}
 	return id
 }
 
-func (s *site) sendREST(ctx context.Context, n int) { s.order(ctx, ofSends, n, time.Time{}) }
+func (s *site) sendREST(ctx context.Context, n int) { s.submit(ctx, sendKind, n, time.Time{}) }
 
 // sendScheduled orders a message that is sent after scheduleDelay.
 func (s *site) sendScheduled(ctx context.Context, n int) {
-	s.order(ctx, ofScheduled, n, time.Now().Add(scheduleDelay))
+	s.submit(ctx, scheduledKind, n, time.Now().Add(scheduleDelay))
 }
 
 // sendDeleted orders a message for tomorrow and deletes it.
 func (s *site) sendDeleted(ctx context.Context, n int) {
-	id := s.order(ctx, ofDeleted, n, time.Now().Add(24*time.Hour))
+	id := s.submit(ctx, deletedSendKind, n, time.Now().Add(24*time.Hour))
 	if id == "" {
 		return
 	}
-	a, repeated := s.repeat(ctx, ofDeleted, http.MethodDelete, "/v2/sms/"+id, "")
+	a, repeated := s.repeat(ctx, deletedSendKind, http.MethodDelete, "/v2/sms/"+id, "")
 	if a.ok() || repeated && a.notFound() {
-		_, number := messageOf(ofDeleted, n)
-		s.ledger.ack(ofDeleted, number, id)
+		_, number := messageOf(deletedSendKind, n)
+		s.ledger.ack(deletedSendKind, number, id)
 	}
 }
 
@@ -148,7 +148,7 @@ func (s *site) findMessages(ctx context.Context, f findings) error {
 // undone returns the reason why a message is not done, or "".
 func (s *site) undone(kind string, m *message) string {
 	want := "delivered"
-	if kind == ofDeleted {
+	if kind == deletedSendKind {
 		want = "removed"
 	}
 	if got := m.states(); got != want {
@@ -168,8 +168,8 @@ func (s *site) undone(kind string, m *message) string {
 	return ""
 }
 
-// ofCredit is the name of a kind with one item, the account's balance.
-const ofCredit = "credit"
+// creditKind is the name of a kind with one item, the account's balance.
+const creditKind = "credit"
 
 // findCredit compares the balance with the number of paid parts.
 func (s *site) findCredit(ctx context.Context, f findings, paid int) error {
@@ -177,12 +177,12 @@ func (s *site) findCredit(ctx context.Context, f findings, paid int) error {
 	if err := s.admin(ctx, http.MethodGet, "/admin/credit?account=1&limit=1", "", &list); err != nil {
 		return err
 	}
-	s.ledger.ack(ofCredit, "balance", "")
+	s.ledger.ack(creditKind, "balance", "")
 	undone := ""
 	if want := opening - paid; list.Meta.Balance != want {
 		undone = fmt.Sprintf("it is %d, want %d for %d parts", list.Meta.Balance, want, paid)
 	}
-	f.see(ofCredit, "balance", 1, undone)
+	f.see(creditKind, "balance", 1, undone)
 	return nil
 }
 

@@ -34,7 +34,7 @@ func (s *site) reconcile(ctx context.Context) ([]verdict, error) {
 	for _, k := range s.kinds() {
 		verdicts = append(verdicts, s.ledger.reconcile(k.name, f))
 	}
-	return append(verdicts, s.ledger.reconcile(ofRemoved, f), s.ledger.reconcile(ofProbes, f), s.ledger.reconcile(ofNew, f), s.ledger.reconcile(ofNotices, f), s.ledger.reconcile(ofCredit, f)), nil
+	return append(verdicts, s.ledger.reconcile(deletedDeviceKind, f), s.ledger.reconcile(probeKind, f), s.ledger.reconcile(newDeviceKind, f), s.ledger.reconcile(noticeKind, f), s.ledger.reconcile(creditKind, f)), nil
 }
 
 func clean(verdicts []verdict) bool {

@@ -47,7 +47,7 @@ func (o *operatorAPI) settle(m message.Message, carrier string, states ...messag
 // The reason of a pending part that is due is the current one.
 func TestAPendingPartHasTheCurrentReason(t *testing.T) {
 	s := &Surface{Deps: Deps{Now: func() time.Time { return time.Unix(100, 0) }}}
-	reason := "waits: the carrier one is not bound"
+	reason := "waiting: carrier \"one\" is not bound"
 	s.WaitReason = func(number string) string {
 		if number == "44" {
 			return reason

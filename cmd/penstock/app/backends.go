@@ -55,13 +55,14 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger, timi
 	}
 	b.mail = timedMail{b.mail, b.timings.Backend("mail")}
 	for _, backend := range b.list {
-		log.Info("back end", "name", backend.Name, "kind", backend.Note)
+		log.Info("back end configured", "name", backend.Name, "kind", backend.Note)
 	}
 	return b, nil
 }
 
 // embeddedMarks is the largest number of frames that the embedded Redis stores for the check for
-// duplicates. A frame takes about 150 bytes, and three times as much before a collection.
+// duplicates. A frame takes about 150 bytes, and three times as much before a garbage
+// collection.
 const embeddedMarks = 200_000
 
 // openCache opens Redis, which stores the timers of the queue and data that can be rebuilt.
@@ -90,8 +91,8 @@ func (b *backends) openCache(ctx context.Context, cfg config.Config, log *slog.L
 func (b *backends) openReadings(_ context.Context, cfg config.Config, log *slog.Logger) error {
 	note := "embedded"
 	if cfg.Influx.URL == "" {
-		// The file with the number of writes is outside the directory, so that both are not restored
-		// together.
+		// The file with the number of writes is outside the directory of the database, so that a copy
+		// of the directory does not include the file.
 		store, err := readings.Open(filepath.Join(cfg.DataDir, readingsDir), filepath.Join(cfg.DataDir, readings.File+db.CommitsSuffix))
 		if err != nil {
 			return err
@@ -135,7 +136,8 @@ func newInflux(c config.Influx, log *slog.Logger) (*influx.Store, error) {
 	return influx.New(influx.Options{URL: c.URL, Token: c.Token, Org: c.Org, Bucket: c.Bucket, Logger: log})
 }
 
-// openMail opens the SMTP client; without an SMTP server, the directory to which mails are written.
+// openMail opens the SMTP client. Without an SMTP server, it opens the directory to which mails are
+// written.
 func (b *backends) openMail(_ context.Context, cfg config.Config, log *slog.Logger) error {
 	if cfg.SMTP.Addr == "" {
 		sink, err := mail.New(cfg.DataDir, mail.Options{From: cfg.SMTP.From})
@@ -143,7 +145,7 @@ func (b *backends) openMail(_ context.Context, cfg config.Config, log *slog.Logg
 			return err
 		}
 		b.mail = sink
-		b.list = append(b.list, admin.Backend{Name: "mail", Note: "sink, simulated", Check: always})
+		b.list = append(b.list, admin.Backend{Name: "mail", Note: "sink, simulated", Check: noCheck})
 		log.Info("mails are written to a directory", "path", sink.Dir())
 		return nil
 	}
@@ -152,20 +154,20 @@ func (b *backends) openMail(_ context.Context, cfg config.Config, log *slog.Logg
 		return err
 	}
 	b.mail, b.closers = client, append(b.closers, func() error { client.Close(); return nil })
-	b.list = append(b.list, admin.Backend{Name: "mail", Note: "smtp", Check: reach(cfg.SMTP.Addr)})
+	b.list = append(b.list, admin.Backend{Name: "mail", Note: "smtp", Check: dialCheck(cfg.SMTP.Addr)})
 	return nil
 }
 
 func newMailClient(c config.SMTP) (*email.Client, error) {
-	key, err := dkimOf(c.DKIM)
+	key, err := loadDKIM(c.DKIM)
 	if err != nil {
 		return nil, err
 	}
 	return email.New(email.Options{Addr: c.Addr, Username: c.Username, Password: c.Password, From: c.From, TLS: c.TLS, DKIM: key})
 }
 
-// dkimOf reads the DKIM key; nil if none is configured.
-func dkimOf(c config.DKIM) (*email.DKIM, error) {
+// loadDKIM loads the DKIM key; nil if none is configured.
+func loadDKIM(c config.DKIM) (*email.DKIM, error) {
 	if c.KeyFile == "" {
 		return nil, nil
 	}
@@ -189,10 +191,11 @@ func mailDomain(sender string) string {
 	return address.Address[strings.LastIndexByte(address.Address, '@')+1:]
 }
 
-func always(context.Context) error { return nil }
+// noCheck is the check of a back end that cannot be down.
+func noCheck(context.Context) error { return nil }
 
-// reach returns a check that connects to a server.
-func reach(addr string) func(context.Context) error {
+// dialCheck returns a check that connects to a server.
+func dialCheck(addr string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 		if err != nil {
@@ -202,15 +205,15 @@ func reach(addr string) func(context.Context) error {
 	}
 }
 
-// journals returns the journals as back ends. A journal is not ready if it is full or if its
-// processing waits.
+// journals returns the journals as back ends. A journal is not ready if it is full, or if its
+// processing is waiting for another back end.
 func journals(intakes []*intake.Intake) []admin.Backend {
 	var backends []admin.Backend
 	for _, intake := range intakes {
 		backends = append(backends, admin.Backend{Name: "journal " + string(intake.Kind()), Note: "embedded", Check: func(context.Context) error {
 			s := intake.Status()
 			if s.Waiting != "" {
-				return fmt.Errorf("processing waits: %s", s.Waiting)
+				return fmt.Errorf("processing is waiting: %s", s.Waiting)
 			}
 			return s.Journal.Err
 		}})

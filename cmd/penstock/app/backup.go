@@ -34,8 +34,8 @@ func databases() []string {
 }
 
 // Run copies the files, and prints the back ends that need a separate backup.
-func (b backupCommand) Run(w client.Environment) error {
-	cfg, err := config.Load(b.Config, w.Variables)
+func (b backupCommand) Run(env client.Environment) error {
+	cfg, err := config.Load(b.Config, env.Variables)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (b backupCommand) Run(w client.Environment) error {
 		return fmt.Errorf("backup: %s is missing or empty: start the gateway, which restores it from the journal", filepath.Join(dir, readings.File))
 	}
 	for _, name := range databases() {
-		if err := copyDatabase(w.Context, filepath.Join(cfg.DataDir, name), filepath.Join(b.Dir, name)); err != nil {
+		if err := copyDatabase(env.Context, filepath.Join(cfg.DataDir, name), filepath.Join(b.Dir, name)); err != nil {
 			return fmt.Errorf("backup: %s: %w", name, db.AdviseDamage(err))
 		}
 	}
@@ -66,13 +66,13 @@ func (b backupCommand) Run(w client.Environment) error {
 	if len(cfg.Ledger.MasterKeys()) > 0 {
 		key = "ledger.master_key (PENSTOCK_LEDGER_MASTER_KEY)"
 	}
-	_, err = fmt.Fprintf(w.Stdout, "backed up %s to %s, without the journal, keys and tokens\n"+
-		"the records cannot be read without the master key: copy %s separately, to another place than the backup\n%s", cfg.DataDir, b.Dir, key, otherBackups(cfg))
+	_, err = fmt.Fprintf(env.Stdout, "backed up %s to %s, without the journal, keys and tokens\n"+
+		"the records cannot be read without the master key: copy %s separately, and do not store it with the backup\n%s", cfg.DataDir, b.Dir, key, otherBackups(cfg))
 	return err
 }
 
-// checkMasterKey returns an error if the gateway lacks the master key that sealed the records of a
-// backup.
+// checkMasterKey returns an error if the gateway lacks the master key with which the records of a
+// backup are sealed.
 func checkMasterKey(ctx context.Context, cfg config.Config, dir string) error {
 	file := filepath.Join(dir, db.File)
 	if isMissing(file) {
@@ -125,7 +125,7 @@ func copyDatabase(ctx context.Context, src, dst string) error {
 		return err
 	}
 	defer func() { _ = errors.Join(read.Close(), write.Close()) }()
-	// A read-only connection refuses VACUUM INTO.
+	// VACUUM INTO fails on a read-only connection.
 	if _, err := write.ExecContext(ctx, "VACUUM INTO ?", dst); err != nil {
 		return err
 	}
@@ -164,8 +164,8 @@ type restoreCommand struct {
 }
 
 // Run copies the files and prints the next step.
-func (r restoreCommand) Run(w client.Environment) error {
-	cfg, err := config.Load(r.Config, w.Variables)
+func (r restoreCommand) Run(env client.Environment) error {
+	cfg, err := config.Load(r.Config, env.Variables)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (r restoreCommand) Run(w client.Environment) error {
 		return fmt.Errorf("restore: stop the gateway first: %w", err)
 	}
 	defer unlock()
-	if err := checkMasterKey(w.Context, cfg, r.Dir); err != nil {
+	if err := checkMasterKey(env.Context, cfg, r.Dir); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
 	for _, name := range append(databases(), nodeFile) {
@@ -185,15 +185,15 @@ func (r restoreCommand) Run(w client.Environment) error {
 			return fmt.Errorf("restore: %s: %w", name, err)
 		}
 	}
-	if err := outdate(cfg.DataDir); err != nil {
+	if err := outdateWitness(cfg.DataDir); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	_, err = fmt.Fprintf(w.Stdout, "restored %s to %s. Start the gateway, then run `penstock recover`: "+
+	_, err = fmt.Fprintf(env.Stdout, "restored %s to %s. Start the gateway, then run `penstock recover`: "+
 		"it processes the journal entries since the backup\n%s", r.Dir, cfg.DataDir, otherBackups(cfg))
 	return err
 }
 
-// lockJournals locks the journals of a data directory, so that no gateway can use it.
+// lockJournals locks the journals of a data directory, so that no gateway can use the directory.
 func lockJournals(dataDir string) (unlock func(), err error) {
 	var locks []*os.File
 	unlock = func() {

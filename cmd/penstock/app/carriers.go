@@ -34,39 +34,39 @@ type carriers struct {
 
 // openCarriers creates a client for each bind; start connects the clients.
 func (g *Gateway) openCarriers(pdus smppIntake, store *gateway.Store) (*carriers, error) {
-	binds := &carriers{holders: make(map[string]*holder)}
-	binds.life, binds.stop = context.WithCancel(context.Background())
+	carriers := &carriers{holders: make(map[string]*holder)}
+	carriers.life, carriers.stop = context.WithCancel(context.Background())
 	for _, c := range g.cfg.Carriers {
 		if c.Type != config.SMPP {
 			continue
 		}
 		if c.Gateways == config.OneGateway {
-			binds.holders[c.Name] = &holder{carrier: c.Name, node: g.node, store: store, log: g.log}
+			carriers.holders[c.Name] = &holder{carrier: c.Name, node: g.node, store: store, log: g.log}
 		}
 		for i, b := range c.Connections() {
 			client, err := g.newSMPP(c, b, i, pdus)
 			if err != nil {
-				binds.stop()
+				carriers.stop()
 				return nil, err
 			}
-			binds.clients = append(binds.clients, client)
+			carriers.clients = append(carriers.clients, client)
 			backend := "carrier " + c.Name
 			if len(c.Binds) > 0 {
 				backend += " bind " + client.Status().Name
 			}
 			check := func(ctx context.Context) error {
-				if binds.otherHolder(c.Name) != "" {
+				if carriers.otherHolder(c.Name) != "" {
 					return nil
 				}
 				return client.Check(ctx)
 			}
 			g.check(admin.Backend{Name: backend, Note: "smpp", Check: check, Optional: true})
 		}
-		if h := binds.holders[c.Name]; h != nil {
-			h.clients = binds.clientsOf(c.Name)
+		if h := carriers.holders[c.Name]; h != nil {
+			h.clients = carriers.clientsOf(c.Name)
 		}
 	}
-	return binds, nil
+	return carriers, nil
 }
 
 // newSMPP creates the client of a carrier's bind; index is its position in the configuration.
@@ -78,7 +78,7 @@ func (g *Gateway) newSMPP(c config.Carrier, b config.Bind, index int, pdus smppI
 		AnswerTimeout: c.AnswerTimeout,
 	}
 	if c.TLS == config.DirectTLS {
-		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12} // with the certificate authorities of the system by default
+		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12} // trusts the certificate authorities of the system by default
 		if c.CAFile != "" {
 			pem, err := os.ReadFile(c.CAFile)
 			if err != nil {
@@ -122,7 +122,7 @@ func (s smppIntake) accept(ctx context.Context, received smpp.ReceivedPDU) (func
 // this gateway holds them or the holder is unknown.
 func (c *carriers) otherHolder(carrier string) string {
 	if h := c.holders[carrier]; h != nil {
-		if node, ok := h.isOther(); ok {
+		if node, ok := h.heldByOther(); ok {
 			return node
 		}
 	}
@@ -181,7 +181,7 @@ func (c *carriers) status() []admin.Bind {
 }
 
 // holdPeriod is the time for which a gateway holds the binds of a carrier without renewing the
-// hold. Another gateway can then hold them.
+// hold. After holdPeriod, another gateway can hold the binds.
 const holdPeriod = 15 * time.Second
 
 // holder runs the binds of a carrier that only one gateway may connect to. Another gateway takes
@@ -198,9 +198,9 @@ type holder struct {
 	current atomic.Pointer[string] // name of the gateway that holds the binds; nil if unknown
 }
 
-// isOther reports whether another gateway may hold the binds. node is its name; empty if
-// unknown.
-func (h *holder) isOther() (node string, ok bool) {
+// heldByOther reports whether another gateway may hold the binds, and returns the name of that
+// gateway; empty if unknown.
+func (h *holder) heldByOther() (node string, ok bool) {
 	current := h.current.Load()
 	if current == nil {
 		return "", true
@@ -237,7 +237,7 @@ func (h *holder) run(ctx context.Context) {
 			h.resume()
 		}
 		pause := holdPeriod / 3
-		if err != nil { // one slow answer must not lose the hold
+		if err != nil { // retry soon: one slow answer must not lose the hold
 			pause = time.Second
 		}
 		if !relay.Sleep(ctx, pause) {

@@ -25,9 +25,9 @@ type checkConfigCommand struct {
 
 // Run checks a configuration file with the environment, the files that it names, and its inventory,
 // and warns of unknown variables. It checks an inventory without the records of a gateway.
-func (c checkConfigCommand) Run(w client.Environment) error {
+func (c checkConfigCommand) Run(env client.Environment) error {
 	if data, err := os.ReadFile(c.File); err == nil && document.Recognises(data) {
-		cfg, err := config.Load("", w.Variables)
+		cfg, err := config.Load("", env.Variables)
 		if err != nil {
 			return err
 		}
@@ -35,15 +35,15 @@ func (c checkConfigCommand) Run(w client.Environment) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(w.Stdout, "ok: an inventory, document %s, accounts: %d\n", inventory.Owner(), len(inventory.Accounts))
+		_, err = fmt.Fprintf(env.Stdout, "ok: an inventory, document %s, accounts: %d\n", inventory.Owner(), len(inventory.Accounts))
 		return err
 	}
-	cfg, err := config.Load(c.File, w.Variables)
+	cfg, err := config.Load(c.File, env.Variables)
 	if err != nil {
 		return err
 	}
-	for _, warning := range config.UnknownVariables(w.Variables) {
-		if _, err := fmt.Fprintln(w.Stderr, "penstock: warning:", warning); err != nil {
+	for _, warning := range config.UnknownVariables(env.Variables) {
+		if _, err := fmt.Fprintln(env.Stderr, "penstock: warning:", warning); err != nil {
 			return err
 		}
 	}
@@ -59,7 +59,7 @@ func (c checkConfigCommand) Run(w client.Environment) error {
 			return err
 		}
 	}
-	_, err = fmt.Fprintln(w.Stdout, "ok")
+	_, err = fmt.Fprintln(env.Stdout, "ok")
 	return err
 }
 
@@ -82,7 +82,7 @@ func checkInventory(cfg config.Config, path string, data []byte) (*document.Docu
 // that it cannot read, because the gateway may run as another user.
 func checkSettings(cfg config.Config) error {
 	var errs []error
-	check := func(setting string, err error) { errs = append(errs, ofSetting(setting, err)) }
+	check := func(setting string, err error) { errs = append(errs, settingError(setting, err)) }
 	if info, err := os.Stat(cfg.DataDir); err == nil && !info.IsDir() {
 		check("data_dir (PENSTOCK_DATA_DIR)", fmt.Errorf("%s is not a directory", cfg.DataDir))
 	} else if cfg.AdminToken == "" {

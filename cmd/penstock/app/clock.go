@@ -15,8 +15,8 @@ const (
 	// clockTolerance is the largest difference between the elapsed time and the change of the
 	// time of day that does not count as a jump.
 	clockTolerance = time.Hour
-	// clockAccepted is the time after a jump after which the new time of day is trusted.
-	clockAccepted = 24 * time.Hour
+	// acceptJumpAfter is the time between a jump and the moment when the new time of day is trusted.
+	acceptJumpAfter = 24 * time.Hour
 	// clockEvery is the interval of the checks of the clock.
 	clockEvery = time.Minute
 )
@@ -31,7 +31,7 @@ type clock struct {
 	mu            sync.Mutex
 	trusted       time.Time     // the time of day when it was last trusted
 	trustedAfter  time.Duration // elapsed time when the time of day was last trusted
-	jumped        time.Duration // size of the jump since then; 0 if there is no jump
+	jump          time.Duration // size of the jump since trusted; 0 if the time of day is trusted
 	detectedAfter time.Duration // elapsed time when the jump was detected
 }
 
@@ -51,29 +51,29 @@ func (c *clock) check(context.Context) error {
 	defer c.mu.Unlock()
 	now, elapsed := c.now().Round(0), c.elapsed()
 	jump := now.Sub(c.trusted) - (elapsed - c.trustedAfter)
-	oldJump := c.jumped
+	oldJump := c.jump
 	switch {
 	case jump.Abs() <= clockTolerance:
-		c.jumped = 0
+		c.jump = 0
 	case oldJump == 0 || (jump-oldJump).Abs() > clockTolerance:
-		c.jumped, c.detectedAfter = jump, elapsed
-		c.log.Error("the clock has jumped; expired records are not deleted", "jump", jump.Round(time.Second).String(), "resumes_after", clockAccepted.String())
-	case elapsed-c.detectedAfter >= clockAccepted:
-		c.jumped = 0
+		c.jump, c.detectedAfter = jump, elapsed
+		c.log.Error("the clock has jumped; expired records are not deleted", "jump", jump.Round(time.Second).String(), "resumes_after", acceptJumpAfter.String())
+	case elapsed-c.detectedAfter >= acceptJumpAfter:
+		c.jump = 0
 	}
-	if c.jumped == 0 {
+	if c.jump == 0 {
 		if oldJump != 0 {
 			c.log.Info("the clock is trusted again")
 		}
 		c.trusted, c.trustedAfter = now, elapsed
 		return nil
 	}
-	return admin.Reason(fmt.Sprintf("the clock has jumped by %s; expired records are not deleted until it is set back, for %s, or until a restart",
-		c.jumped.Round(time.Second), clockAccepted))
+	return admin.Reason(fmt.Sprintf("the clock has jumped by %s; expired records are not deleted until the clock is set back, %s have passed, or the gateway restarts",
+		c.jump.Round(time.Second), acceptJumpAfter))
 }
 
-// jumps reports whether the time of day has jumped.
-func (c *clock) jumps() bool { return c.check(context.Background()) != nil }
+// hasJumped reports whether the time of day has jumped.
+func (c *clock) hasJumped() bool { return c.check(context.Background()) != nil }
 
 // watch checks the clock every minute until ctx is done. With frequent checks, a clock that is
 // corrected slowly does not count as having jumped.

@@ -41,7 +41,7 @@ func TestClockIsNotTrustedForADayAfterAJump(t *testing.T) {
 			for n, s := range steps {
 				source.elapsed.Add(int64(s.elapses))
 				source.shift.Add(int64(s.jumps))
-				if trusted := !c.jumps(); trusted != s.trusted {
+				if trusted := !c.hasJumped(); trusted != s.trusted {
 					t.Errorf("step %d: trusted = %v, want %v", n+1, trusted, s.trusted)
 				}
 			}

@@ -27,20 +27,20 @@ const (
 	exitUsage  = 2
 )
 
-// commands is the command line.
+// commands declares the commands and the global options for kong.
 type commands struct {
 	Serve       serveCommand       `cmd:"" help:"Run the gateway."`
 	Apply       client.Apply       `cmd:"" help:"Apply an inventory to a running gateway."`
-	Export      client.Export      `cmd:"" help:"Print the present records of a running gateway as an inventory."`
+	Export      client.Export      `cmd:"" help:"Print the current records of a running gateway as an inventory."`
 	Schema      schemaCommand      `cmd:"" help:"Print the JSON Schema of inventories, for editors."`
-	Get         client.Get         `cmd:"" aliases:"list" help:"List records of a running gateway, or show one: devices, rules, relays, sims, messages, credit and others."`
+	Get         client.Get         `cmd:"" aliases:"list" help:"List or show records of a running gateway: devices, rules, relays, sims, messages, credit and others."`
 	Status      client.Status      `cmd:"" help:"Show the back ends of a running gateway, and the other gateways."`
 	Tail        client.Tail        `cmd:"" help:"Print the events of a running gateway as they arrive."`
 	Send        client.Send        `cmd:"" help:"Send an SMS through a running gateway."`
 	Replay      client.Replay      `cmd:"" help:"Replay events or deliveries of a running gateway."`
 	Decode      decodeCommand      `cmd:"" help:"Run a decoder on frames, without storing anything."`
 	Dashboard   dashboardCommand   `cmd:"" help:"Print a Grafana dashboard for the sensors of a decoder."`
-	Backup      backupCommand      `cmd:"" help:"Back up the data directory except the journal, also while the gateway runs."`
+	Backup      backupCommand      `cmd:"" help:"Back up the data directory except the journal, even while the gateway runs."`
 	Restore     restoreCommand     `cmd:"" help:"Restore a backup into the data directory of a stopped gateway."`
 	Recover     recoverCommand     `cmd:"" help:"Process the journal again after the database was restored, then continue."`
 	Migrate     migrateCommand     `cmd:"" help:"Migrate the database schema to this version; --status lists the migrations."`
@@ -79,17 +79,17 @@ func workerMain() int {
 }
 
 // Run runs one command and returns its exit code.
-func Run(args []string, w client.Environment) int {
+func Run(args []string, env client.Environment) int {
 	var c commands
 	exited, code := false, exitDone
 	parser, err := kong.New(&c,
 		kong.Name("penstock"), kong.Description("Webhook ingestion and relay gateway."),
 		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Writers(w.Stdout, w.Stderr), kong.Vars{"version": versionText(w.Version)},
+		kong.Writers(env.Stdout, env.Stderr), kong.Vars{"version": versionText(env.Version)},
 		kong.Exit(func(n int) { exited, code = true, n }),
 	)
 	if err != nil {
-		_, _ = fmt.Fprintln(w.Stderr, "penstock:", err)
+		_, _ = fmt.Fprintln(env.Stderr, "penstock:", err)
 		return exitFailed
 	}
 	if len(args) == 0 {
@@ -100,12 +100,12 @@ func Run(args []string, w client.Environment) int {
 		return code
 	}
 	if err != nil {
-		_, _ = fmt.Fprintln(w.Stderr, "penstock:", err)
+		_, _ = fmt.Fprintln(env.Stderr, "penstock:", err)
 		return exitUsage
 	}
-	if err := command.Run(w); err != nil {
+	if err := command.Run(env); err != nil {
 		if !errors.Is(err, errReported) {
-			_, _ = fmt.Fprintln(w.Stderr, "penstock:", err)
+			_, _ = fmt.Fprintln(env.Stderr, "penstock:", err)
 		}
 		if _, ok := errors.AsType[usageError](err); ok {
 			return exitUsage
@@ -115,17 +115,17 @@ func Run(args []string, w client.Environment) int {
 	return exitDone
 }
 
-// usageError means that the command line is invalid.
+// usageError is the error of an invalid command line.
 type usageError struct{ error }
 
 // errReported is the error of a command that has printed its errors.
-var errReported = errors.New("the errors are printed")
+var errReported = errors.New("the errors have been printed")
 
 type versionCommand struct{}
 
 // Run prints the version, the commit and the Go version.
-func (versionCommand) Run(w client.Environment) error {
-	_, err := fmt.Fprintln(w.Stdout, versionText(w.Version))
+func (versionCommand) Run(env client.Environment) error {
+	_, err := fmt.Fprintln(env.Stdout, versionText(env.Version))
 	return err
 }
 
@@ -144,10 +144,10 @@ func versionText(version string) string {
 type schemaCommand struct{}
 
 // Run prints the JSON Schema of inventories, for editors.
-func (schemaCommand) Run(w client.Environment) error {
+func (schemaCommand) Run(env client.Environment) error {
 	schema, err := document.Schema()
 	if err == nil {
-		_, err = w.Stdout.Write(schema)
+		_, err = env.Stdout.Write(schema)
 	}
 	return err
 }

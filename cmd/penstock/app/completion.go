@@ -15,7 +15,7 @@ type completionCommand struct {
 }
 
 // Run prints the script, which lists the words that may follow each command.
-func (c completionCommand) Run(k *kong.Kong, w client.Environment) error {
+func (c completionCommand) Run(k *kong.Kong, env client.Environment) error {
 	script, caseFormat := bashCompletion, "    %q*) words=%q ;;\n"
 	switch c.Shell {
 	case "zsh":
@@ -24,8 +24,8 @@ func (c completionCommand) Run(k *kong.Kong, w client.Environment) error {
 		script, caseFormat = fishCompletion, "    case '%s*'\n      string split ' ' -- %q\n"
 	}
 	var cases strings.Builder
-	completions(&cases, caseFormat, k.Model.Node, " ")
-	_, err := fmt.Fprintf(w.Stdout, script, cases.String())
+	writeCompletions(&cases, caseFormat, k.Model.Node, " ")
+	_, err := fmt.Fprintf(env.Stdout, script, cases.String())
 	return err
 }
 
@@ -58,13 +58,13 @@ end
 complete -c penstock -a '(_penstock)'
 `
 
-// completions writes a case for each command. Subcommands come before their command, because the
+// writeCompletions writes a case for each command. Subcommands come before their command, because the
 // first matching case applies.
-func completions(builder *strings.Builder, caseFormat string, n *kong.Node, line string) {
+func writeCompletions(builder *strings.Builder, caseFormat string, n *kong.Node, line string) {
 	var words []string
 	for _, child := range n.Children {
 		if !child.Hidden {
-			completions(builder, caseFormat, child, line+child.Name+" ")
+			writeCompletions(builder, caseFormat, child, line+child.Name+" ")
 			words = append(words, child.Name)
 		}
 	}

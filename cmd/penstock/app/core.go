@@ -30,7 +30,7 @@ type core struct {
 	proc       processing
 	rules      *rule.Service
 	membership *membership
-	sending    sending
+	sending    sendServices
 }
 
 // openCore opens the journals, and the services that process their entries.
@@ -58,7 +58,7 @@ func (g *Gateway) openCore(ctx context.Context, stores backends) (core, error) {
 	if err := members.catchUp(ctx, stores.embedded); err != nil {
 		return core{}, err
 	}
-	follow(stores.embedded, proc.intakes)
+	savePositions(stores.embedded, proc.intakes)
 	for _, store := range stores.embedded {
 		g.onStart(func(ctx context.Context) { store.watchIntegrity(ctx, g.log) })
 	}
@@ -108,7 +108,7 @@ func (g *Gateway) openServices(ctx context.Context, stores backends, senders out
 // outbound has the queue of deliveries and the clients that perform them.
 type outbound struct {
 	queue    *queue.Queue
-	worker   *worker.Worker // without SMS
+	worker   *worker.Worker // cannot send SMS
 	operator simOperator
 	prober   prober
 	preview  outbox.Previewer
@@ -118,7 +118,7 @@ type outbound struct {
 }
 
 func (g *Gateway) openOutbound(stores backends) (senders outbound, err error) {
-	http, err := httpout.New(httpout.Options{Allow: g.cfg.Egress.Allow})
+	client, err := httpout.New(httpout.Options{Allow: g.cfg.Egress.Allow})
 	if err != nil {
 		return senders, err
 	}
@@ -126,7 +126,7 @@ func (g *Gateway) openOutbound(stores backends) (senders outbound, err error) {
 		return senders, err
 	}
 	// A message is sent to a SIM only while the relay that routed it names the SIM.
-	serves := func(ctx context.Context, delivery outbox.Delivery) (bool, error) {
+	relayServesSIM := func(ctx context.Context, delivery outbox.Delivery) (bool, error) {
 		r, err := stores.records.Inbound.Get(ctx, delivery.Account, inbound.Geographic, delivery.Relay)
 		if relay.KindOf(err) == relay.KindNotFound {
 			return false, nil
@@ -138,13 +138,13 @@ func (g *Gateway) openOutbound(stores backends) (senders outbound, err error) {
 		return a.WebhookSecrets, err
 	}
 	senders.worker, err = worker.New(worker.Deps{
-		HTTP: http, Mail: stores.mail, Operator: operator.New(senders.operator, serves), Secrets: secrets, Now: time.Now,
+		HTTP: client, Mail: stores.mail, Operator: operator.New(senders.operator, relayServesSIM), Secrets: secrets, Now: time.Now,
 	})
 	if err != nil {
 		return senders, err
 	}
 	senders.prober = prober{senders.worker, secrets}
-	senders.preview = previewer(senders.worker, http, guard.New(g.cfg.Egress.Allow))
+	senders.preview = previewer(senders.worker, client, guard.New(g.cfg.Egress.Allow))
 	senders.queue, err = queue.New(queue.Deps{
 		Store: stores.records.Deliveries, Breakers: stores.cache.Breakers(), Redis: stores.cache,
 		Schedule: delivery.Schedule(g.cfg.Delivery.Schedule), Gate: g.gate, Logger: g.log, Observe: g.observeDelivery, Tracer: g.tracer,

@@ -19,12 +19,12 @@ type dashboardCommand struct {
 }
 
 // Run requests the decoder from the gateway and prints the dashboard.
-func (d dashboardCommand) Run(w client.Environment) error {
+func (d dashboardCommand) Run(env client.Environment) error {
 	target := "/admin/decoders/" + url.PathEscape(d.Decoder)
 	if d.Account != "" {
 		target += "?account=" + url.QueryEscape(d.Account)
 	}
-	answer, err := d.Request(w, "decoder "+d.Decoder, http.MethodGet, target, nil)
+	answer, err := d.Request(env, "decoder "+d.Decoder, http.MethodGet, target, nil)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (d dashboardCommand) Run(w client.Environment) error {
 	}
 	dashboard, err := grafana.Decoder(decoder.ID, decoder.Name, sensors)
 	if err == nil {
-		_, err = w.Stdout.Write(dashboard)
+		_, err = env.Stdout.Write(dashboard)
 	}
 	return err
 }

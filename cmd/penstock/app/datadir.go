@@ -85,9 +85,9 @@ func isMissing(path string) bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
 }
 
-// placeOf identifies a data directory by the host, its boot, and the directory's device and
+// dataDirPlace identifies a data directory by the host, its boot, and the directory's device and
 // inode. Only one process can work in a place, because the process locks the journals.
-func placeOf(dataDir string) (string, error) {
+func dataDirPlace(dataDir string) (string, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return "", err
@@ -109,7 +109,7 @@ func placeOf(dataDir string) (string, error) {
 
 // registered returns the gateway that is registered under the name of this gateway; ok is false if
 // no gateway is.
-func (m *membership) registered(ctx context.Context) (g registry.Gateway, ok bool, err error) {
+func (m *membership) registeredGateway(ctx context.Context) (g registry.Gateway, ok bool, err error) {
 	gateways, err := m.store.Gateways(ctx)
 	for i := range gateways {
 		if gateways[i].Node == m.self.Node {
@@ -123,12 +123,12 @@ func (m *membership) registered(ctx context.Context) (g registry.Gateway, ok boo
 // registered after this process, or that sends heartbeats while this process starts. checkName
 // then retires this process.
 func (m *membership) checkName(ctx context.Context) (taken bool, err error) {
-	g, ok, err := m.registered(ctx)
+	g, ok, err := m.registeredGateway(ctx)
 	if err != nil || !ok || g.Facts[registry.Incarnation] == m.self.Facts[registry.Incarnation] {
 		return false, err
 	}
 	if !m.claimed {
-		if alive, err := m.watch(ctx, &g); err != nil || !alive {
+		if alive, err := m.sendsHeartbeats(ctx, &g); err != nil || !alive {
 			return false, err
 		}
 	}
@@ -137,21 +137,21 @@ func (m *membership) checkName(ctx context.Context) (taken bool, err error) {
 	return true, nil
 }
 
-// watch watches a registered gateway for watchFor and reports whether it sends a heartbeat. A
-// process in the same place has ended, because this process has its locks.
-func (m *membership) watch(ctx context.Context, g *registry.Gateway) (alive bool, err error) {
+// sendsHeartbeats watches a registered gateway for watchFor and reports whether the gateway sends a
+// heartbeat. A process in the same place has ended, because this process holds its locks.
+func (m *membership) sendsHeartbeats(ctx context.Context, g *registry.Gateway) (alive bool, err error) {
 	if place := m.self.Facts[registry.Place]; place != "" && place == g.Facts[registry.Place] {
 		return false, nil
 	}
-	if g.SeenAt.Equal(m.endedAt) { // an earlier watch has found that the process has ended
+	if g.SeenAt.Equal(m.endedAt) { // an earlier call has found that the process has ended
 		return false, nil
 	}
-	m.log.Info("this gateway's name is registered elsewhere; watching whether that process sends heartbeats", "node", g.Node, "internal_url", g.URL)
+	m.log.Info("this gateway's name is registered by another process; watching whether that process sends heartbeats", "node", g.Node, "internal_url", g.URL)
 	for end := time.Now().Add(m.watchFor); time.Now().Before(end); {
 		if !relay.Sleep(ctx, m.watchFor/24) {
 			return false, ctx.Err()
 		}
-		current, ok, err := m.registered(ctx)
+		current, ok, err := m.registeredGateway(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -169,7 +169,7 @@ func (m *membership) retire(reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.gate.Close()
-	m.halted, m.haltedByOther, m.retired = reason, false, true
+	m.haltReason, m.haltedByOther, m.retired = reason, false, true
 	for _, intake := range m.intakes {
 		intake.Refuse(reason)
 	}

@@ -29,7 +29,7 @@ func (g *Gateway) declare(ctx context.Context, accountStore *account.Store, inv 
 	}
 	accounts, err := accountStore.Accounts(ctx)
 	if relay.KindOf(err) == relay.KindUnavailable {
-		return nil // the check of the back end reports the error
+		return nil // /readyz reports the error
 	}
 	if err == nil && len(accounts) == 0 {
 		g.log.Warn("no account is declared; declare one with: penstock apply -f inventory.yaml", "documentation", "docs/inventory.md", "example", "deploy/inventory.example.yaml")
@@ -37,7 +37,7 @@ func (g *Gateway) declare(ctx context.Context, accountStore *account.Store, inv 
 	return err
 }
 
-// declareConfigured applies the configured inventory, or the demo.
+// declareConfigured applies the configured inventory, or declares the demo if none is configured.
 func (g *Gateway) declareConfigured(ctx context.Context, inv *inventory.Service) error {
 	if g.cfg.Inventory == "" {
 		return g.declareDemo(ctx, inv)
@@ -77,7 +77,7 @@ func (g *Gateway) applyLater(ctx context.Context, inv *inventory.Service, data [
 		}
 		if relay.KindOf(err) != relay.KindUnavailable {
 			g.log.Error("inventory refused", "error", err)
-			g.undeclared.Store(false) // its tokens stay unknown until the inventory is corrected
+			g.undeclared.Store(false) // no retry follows: the tokens of the inventory stay unknown
 			return
 		}
 	}
@@ -86,7 +86,7 @@ func (g *Gateway) applyLater(ctx context.Context, inv *inventory.Service, data [
 // declareDemo fills an empty SQLite database of a gateway that listens on a loopback
 // address.
 func (g *Gateway) declareDemo(ctx context.Context, inv *inventory.Service) error {
-	if g.cfg.Database.URL != "" || !loopback(g.cfg.Listen) {
+	if g.cfg.Database.URL != "" || !isLoopback(g.cfg.Listen) {
 		return nil
 	}
 	tokenPath := filepath.Join(g.cfg.DataDir, client.DemoTokenFile)
@@ -105,16 +105,16 @@ func (g *Gateway) declareDemo(ctx context.Context, inv *inventory.Service) error
 	if err != nil {
 		return err
 	}
-	if err := applyDemo(ctx, inv, demoOf(token)); err != nil {
+	if err := applyDemo(ctx, inv, newDemo(token)); err != nil {
 		return fmt.Errorf("demo inventory: %w", err)
 	}
 	g.log.Info("no inventory is configured: created a demo account and saved its token to a file", "path", tokenPath)
 	return nil
 }
 
-// demoOf returns the demo inventory. The SOAP password is the token, which cannot be guessed. A fast
-// hash is therefore sufficient: a slow hash would take half of the start and 19 MiB.
-func demoOf(token string) document.Document {
+// newDemo returns the demo inventory. The SOAP password is the token, which cannot be guessed. A fast
+// hash is therefore sufficient: a slow hash would take 19 MiB and half of the time to start.
+func newDemo(token string) document.Document {
 	demo := document.Demo(token)
 	demo.Accounts[0].SOAP.Password = account.HashGenerated(account.HashToken(token))
 	return demo
@@ -139,14 +139,14 @@ func (g *Gateway) updateDemo(ctx context.Context, inv *inventory.Service) error 
 	}
 	path := filepath.Join(g.cfg.DataDir, client.DemoTokenFile)
 	login, found, err := inv.GeneratedLogin(ctx)
-	if relay.KindOf(err) == relay.KindUnavailable && loopback(g.cfg.Listen) {
+	if relay.KindOf(err) == relay.KindUnavailable && isLoopback(g.cfg.Listen) {
 		g.log.Error("cannot read the inventory", "error", err)
 		return nil
 	}
 	if err != nil || !found {
 		return err
 	}
-	if !loopback(g.cfg.Listen) {
+	if !isLoopback(g.cfg.Listen) {
 		if err := inv.Revoke(ctx, login.TokenHash); err != nil {
 			return fmt.Errorf("the token must not be valid on a public address: %w", err)
 		}
@@ -164,7 +164,7 @@ func (g *Gateway) updateDemo(ctx context.Context, inv *inventory.Service) error 
 		g.log.Info("the demo account's token is in a file", "path", path)
 		return nil
 	}
-	demo := demoOf(token).Accounts[0]
+	demo := newDemo(token).Accounts[0]
 	replacement := document.Document{Name: login.Document, Accounts: []document.Account{{Name: login.Account, Tokens: demo.Tokens, SOAP: demo.SOAP}}}
 	replacement.Accounts[0].SOAP.Username = login.Username
 	if err := applyDemo(ctx, inv, replacement); err != nil {
@@ -177,7 +177,7 @@ func (g *Gateway) updateDemo(ctx context.Context, inv *inventory.Service) error 
 	return nil
 }
 
-func loopback(listen string) bool {
+func isLoopback(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	ip := net.ParseIP(host)
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())

@@ -29,7 +29,7 @@ type decodeCommand struct {
 	Decoder string            `help:"The id of a decoder of a running gateway; --source replaces its source." placeholder:"ID"`
 	Device  string            `help:"The id of a device of a running gateway, whose sensors get the values." placeholder:"ID"`
 	Account string            `help:"The account's name or id, if several accounts have a decoder or device with this id." placeholder:"ACCOUNT"`
-	Sensor  map[string]string `help:"Map a key to a sensor type, in place of the mapping of the decoder: KEY=SENSOR_TYPE." placeholder:"K=T"`
+	Sensor  map[string]string `help:"Map a key to a sensor type, instead of the mapping of the decoder: KEY=SENSOR_TYPE." placeholder:"K=T"`
 	Raw     *bool             `negatable:"" help:"Run the codec on the payload even if the network server has decoded it."`
 
 	Hex         []string `sep:"none" help:"A payload; may be repeated." placeholder:"BYTES"`
@@ -46,8 +46,8 @@ type decodeCommand struct {
 }
 
 // Run decodes the frames and prints the results. It fails if a frame cannot be decoded.
-func (d decodeCommand) Run(w client.Environment) error {
-	request, err := d.build(w)
+func (d decodeCommand) Run(env client.Environment) error {
+	request, err := d.buildRequest(env)
 	if err != nil {
 		return err
 	}
@@ -55,15 +55,15 @@ func (d decodeCommand) Run(w client.Environment) error {
 	if err != nil {
 		return fmt.Errorf("decode: %w", err)
 	}
-	answer, err := d.try(w, body)
+	answer, err := d.try(env, body)
 	if err != nil {
 		return err
 	}
 	if d.JSON {
 		text, _ := json.MarshalIndent(answer, "", "  ")
-		_, err = fmt.Fprintf(w.Stdout, "%s\n", text)
+		_, err = fmt.Fprintf(env.Stdout, "%s\n", text)
 	} else {
-		err = printTried(w.Stdout, answer)
+		err = printResults(env.Stdout, answer)
 	}
 	for _, f := range answer.Data {
 		if err == nil && (len(f.Errors) > 0 || f.Refused != "") {
@@ -74,7 +74,7 @@ func (d decodeCommand) Run(w client.Environment) error {
 }
 
 // try decodes at the gateway if a flag names the gateway, a decoder or a device; else locally.
-func (d decodeCommand) try(w client.Environment, body []byte) (answer admin.TryAnswer, err error) {
+func (d decodeCommand) try(env client.Environment, body []byte) (answer admin.TryAnswer, err error) {
 	if d.Decoder != "" || d.Device != "" || d.Server != "" {
 		label := "decode"
 		if d.Decoder != "" {
@@ -83,7 +83,7 @@ func (d decodeCommand) try(w client.Environment, body []byte) (answer admin.TryA
 		if d.Device != "" {
 			label += ": device " + d.Device
 		}
-		body, err := d.Request(w, label, http.MethodPost, "/admin/decoders/try", body)
+		body, err := d.Request(env, label, http.MethodPost, "/admin/decoders/try", body)
 		if err != nil {
 			return answer, err
 		}
@@ -93,7 +93,7 @@ func (d decodeCommand) try(w client.Environment, body []byte) (answer admin.TryA
 	if err == nil {
 		pool := codec.New(slog.New(slog.DiscardHandler))
 		defer func() { _ = pool.Close() }()
-		answer, err = admin.TryOffline(w.Context, catalog.Catalog{JavaScript: pool.Compile}.Compile, request, time.Now())
+		answer, err = admin.TryOffline(env.Context, catalog.Catalog{JavaScript: pool.Compile}.Compile, request, time.Now())
 	}
 	if relay.KindOf(err) == relay.KindInvalid {
 		var lines []error
@@ -105,13 +105,13 @@ func (d decodeCommand) try(w client.Environment, body []byte) (answer admin.TryA
 	return answer, err
 }
 
-func (d decodeCommand) build(w client.Environment) (admin.TryRequest, error) {
+func (d decodeCommand) buildRequest(env client.Environment) (admin.TryRequest, error) {
 	r := admin.TryRequest{
 		Account: admin.AccountRef(d.Account), DecoderID: d.Decoder, DeviceID: d.Device,
 		Codec: d.Codec, UseRawPayload: d.Raw, Last: d.Last,
 	}
 	if d.Source != "" {
-		source, err := client.ReadFile(w, d.Source)
+		source, err := client.ReadFile(env, d.Source)
 		if err != nil {
 			return r, err
 		}
@@ -126,10 +126,10 @@ func (d decodeCommand) build(w client.Environment) (admin.TryRequest, error) {
 	for key, sensorType := range d.Sensor {
 		r.Sensors = append(r.Sensors, iot.Mapping{Key: key, SensorTypeID: sensorType})
 	}
-	return r, d.frames(w, &r)
+	return r, d.addFrames(env, &r)
 }
 
-func (d decodeCommand) frames(w client.Environment, r *admin.TryRequest) error {
+func (d decodeCommand) addFrames(env client.Environment, r *admin.TryRequest) error {
 	for _, text := range d.Hex {
 		r.Frames = append(r.Frames, admin.TryFrame{Hex: text, FPort: d.FPort, Time: d.Time})
 	}
@@ -137,7 +137,7 @@ func (d decodeCommand) frames(w client.Environment, r *admin.TryRequest) error {
 		r.Frames = append(r.Frames, admin.TryFrame{Base64: text, FPort: d.FPort, Time: d.Time})
 	}
 	for _, name := range d.Body {
-		body, err := client.ReadFile(w, name)
+		body, err := client.ReadFile(env, name)
 		if err != nil {
 			return err
 		}
@@ -151,8 +151,8 @@ func (d decodeCommand) frames(w client.Environment, r *admin.TryRequest) error {
 	return nil
 }
 
-// printTried prints the results as text.
-func printTried(writer io.Writer, answer admin.TryAnswer) error {
+// printResults prints the results as text.
+func printResults(writer io.Writer, answer admin.TryAnswer) error {
 	var b strings.Builder
 	for i := range answer.Data {
 		if i > 0 {
@@ -201,17 +201,17 @@ func printFrame(b *strings.Builder, n int, f *admin.TriedFrame) {
 	}
 }
 
-// comparison returns the stored value of a reading as text.
+// comparison returns the stored value of a reading as text; empty if the reading is not compared.
 func comparison(f *admin.TriedFrame, r admin.TriedReading) string {
 	if r.Effect == "" {
 		return ""
 	}
 	for _, s := range f.Stored {
 		if s.SensorID == r.SensorID && s.Time == r.Time {
-			return ", stored is " + formatValue(s.Value, s.Text)
+			return ", stored value: " + formatValue(s.Value, s.Text)
 		}
 	}
-	return ", nothing is stored"
+	return ", no stored value"
 }
 
 func formatValue(value *float64, text *string) string {

@@ -30,7 +30,7 @@ type database interface {
 }
 
 // watchIntegrity checks the whole database after the start, and once more when an operation
-// finds damage, so that the log has the extent of the damage.
+// finds damage, so that the log states the extent of the damage.
 func (s *embeddedStore) watchIntegrity(ctx context.Context, log *slog.Logger) {
 	for range 2 {
 		if err := s.CheckIntegrity(ctx); err != nil {
@@ -48,8 +48,8 @@ func (s *embeddedStore) watchIntegrity(ctx context.Context, log *slog.Logger) {
 }
 
 // catchUp reverts the journals if an embedded store has lost transactions: their entries are
-// processed again from the first one that the store may lack. Messages that were due in the time
-// of the lost writes get the state unknown, because they may have been sent.
+// processed again from the first one that the store may lack. Messages that were due while the lost
+// writes were made get the state unknown, because they may have been sent.
 func (m *membership) catchUp(ctx context.Context, stores []embeddedStore) error {
 	for _, store := range stores {
 		loss := store.Progress().Loss()
@@ -60,8 +60,8 @@ func (m *membership) catchUp(ctx context.Context, stores []embeddedStore) error 
 		if err != nil {
 			return fmt.Errorf("%s: %w", store.file, err)
 		}
-		if loss.Found && store.file == db.File && m.Halted() == "" {
-			// afterRestore runs before follow, so that a start after a crash repeats it.
+		if loss.Found && store.file == db.File && m.HaltReason() == "" {
+			// afterRestore runs before savePositions, so that a start after a crash repeats it.
 			unknown, err := m.afterRestore(ctx, registry.Halt{Node: m.self.Node, Since: loss.Until, LastWrite: loss.Since})
 			if err != nil {
 				return fmt.Errorf("%s: messages that may have been sent: %w", store.file, err)
@@ -84,11 +84,11 @@ func (m *membership) catchUp(ctx context.Context, stores []embeddedStore) error 
 	return nil
 }
 
-// follow makes each transaction of the embedded stores save the positions up to which the
+// savePositions makes each transaction of the embedded stores save the positions up to which the
 // journals have been processed.
-func follow(stores []embeddedStore, intakes map[event.Kind]*intake.Intake) {
+func savePositions(stores []embeddedStore, intakes map[event.Kind]*intake.Intake) {
 	for _, store := range stores {
-		store.Progress().Follow(func() map[string]uint64 { return complete(intakes) })
+		store.Progress().Follow(func() map[string]uint64 { return processedPositions(intakes) })
 	}
 }
 
@@ -136,8 +136,8 @@ func (s *embeddedStore) catchUp(loss db.Loss, intakes map[event.Kind]*intake.Int
 	return count, nil
 }
 
-// complete returns the sequence numbers up to which the journals have been processed.
-func complete(intakes map[event.Kind]*intake.Intake) map[string]uint64 {
+// processedPositions returns the sequence numbers up to which the journals have been processed.
+func processedPositions(intakes map[event.Kind]*intake.Intake) map[string]uint64 {
 	positions := make(map[string]uint64, len(intakes))
 	for kind, intake := range intakes {
 		if seq, ok := intake.DurableSeq(); ok {

@@ -34,15 +34,15 @@ func (h helpCommand) Run(k *kong.Kong) error {
 type manCommand struct{}
 
 // Run prints the page in roff with the man macros.
-func (manCommand) Run(k *kong.Kong, w client.Environment) error {
+func (manCommand) Run(k *kong.Kong, env client.Environment) error {
 	var b strings.Builder
-	b.WriteString(".TH PENSTOCK 1 \"\" \"penstock " + roff(w.Version) + "\" \"User Commands\"\n" +
+	b.WriteString(".TH PENSTOCK 1 \"\" \"penstock " + roff(env.Version) + "\" \"User Commands\"\n" +
 		".SH NAME\npenstock \\- " + roff(k.Model.Help) + "\n.SH SYNOPSIS\n.B penstock\n.I command\n[\\fIargument\\fR ...] [\\fIoption\\fR ...]\n.SH COMMANDS\n")
 	manNode(&b, k.Model.Node, "")
 	b.WriteString(".SH ENVIRONMENT\nMost settings of the configuration file have a variable; see the documentation of the configuration.\n" +
 		".TP\n.B PENSTOCK_SERVER\nURL of the gateway for the commands that call one.\n.TP\n.B PENSTOCK_ADMIN_TOKEN\nThe admin token.\n" +
 		".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage.\n")
-	_, err := io.WriteString(w.Stdout, b.String())
+	_, err := io.WriteString(env.Stdout, b.String())
 	return err
 }
 

@@ -77,7 +77,8 @@ type recordSealer struct {
 const gatewayKey relay.AccountID = 0
 
 // Seal seals a value, usually in a transaction. If the key is missing, because the database was
-// replaced, it is created in the background: a write would wait for the transaction to end.
+// replaced, Seal creates the key in the background: writing the key would wait for the transaction
+// to end.
 func (s *recordSealer) Seal(plain []byte, owner string) ([]byte, error) {
 	sealed, err := s.vault.SealLoaded(gatewayKey, plain, owner)
 	if err == nil {
@@ -117,13 +118,13 @@ func (s *recordSealer) Verify(ctx context.Context, tx *db.Tx, sealed []byte, own
 }
 
 // newLedgers returns the ledger service and its vault, which also seals columns of the database.
-func newLedgers(r *recordStores, keys []string, heads ledger.Heads, events outbox.Notifier, run job.Submitter, notifyHeads bool) (*ledger.Service, *vault.Vault, error) {
+func newLedgers(r *recordStores, keys []string, heads ledger.Heads, events outbox.Notifier, submitter job.Submitter, notifyHeads bool) (*ledger.Service, *vault.Vault, error) {
 	v, err := vault.New(r.Ledgers, keys)
 	if err != nil {
 		return nil, nil, err
 	}
 	r.DB.SetSealer(&recordSealer{vault: v})
-	s := ledger.New(ledger.Deps{Store: r.Ledgers, Vault: v, Jobs: r.Jobs, Submit: run, Events: events, Heads: heads, NotifyHeads: notifyHeads, Now: time.Now})
+	s := ledger.New(ledger.Deps{Store: r.Ledgers, Vault: v, Jobs: r.Jobs, Submit: submitter, Events: events, Heads: heads, NotifyHeads: notifyHeads, Now: time.Now})
 	return s, v, nil
 }
 
@@ -148,11 +149,11 @@ type ledgerService struct {
 	accounts  *account.Store
 	masterKey string       // the newest master key
 	wrongKey  atomic.Bool  // true if keys of accounts are encrypted with another master key
-	faults    atomic.Int64 // found by the last audit
+	faults    atomic.Int64 // number of faults that the last audit found
 	log       *slog.Logger
 }
 
-func (g *Gateway) openLedgers(ctx context.Context, records *recordStores, events outbox.Notifier, run job.Submitter) (*ledgerService, error) {
+func (g *Gateway) openLedgers(ctx context.Context, records *recordStores, events outbox.Notifier, submitter job.Submitter) (*ledgerService, error) {
 	keys, err := masterKeys(g.cfg)
 	if err != nil {
 		return nil, err
@@ -162,7 +163,7 @@ func (g *Gateway) openLedgers(ctx context.Context, records *recordStores, events
 		return nil, err
 	}
 	g.onClose(heads.Close)
-	service, keyVault, err := newLedgers(records, keys, heads, events, run, g.cfg.Ledger.CheckpointCallback)
+	service, keyVault, err := newLedgers(records, keys, heads, events, submitter, g.cfg.Ledger.CheckpointCallback)
 	if err != nil {
 		return nil, err
 	}
@@ -195,9 +196,9 @@ func (l *ledgerService) watch(ctx context.Context) {
 
 // The pauses between audits. With auditEvery, an audit of up to four hours runs daily.
 const (
-	auditEvery   = 20 * time.Hour
-	auditRepairs = time.Hour   // after an audit that found faults
-	auditRetry   = time.Minute // after an incomplete audit
+	auditEvery       = 20 * time.Hour
+	auditAfterFaults = time.Hour   // after an audit that found faults
+	auditRetry       = time.Minute // after an incomplete audit
 )
 
 // audit verifies all ledgers after the start and then daily. Unlike Check, it finds entries that
@@ -214,7 +215,7 @@ func (l *ledgerService) audit(ctx context.Context) {
 		}
 		if faults > 0 {
 			l.log.Error("ALARM: the audit of the ledgers found faults; penstock ledger verify lists them", "faults", faults)
-			wait = auditRepairs
+			wait = auditAfterFaults
 		}
 		if err != nil {
 			l.log.Warn("the audit of the ledgers was not completed", "error", err)
@@ -251,7 +252,7 @@ func (l *ledgerService) renewKeys(ctx context.Context) {
 // signatures.
 func (l *ledgerService) check(ctx context.Context) error {
 	if l.wrongKey.Load() {
-		return admin.Reason("accounts' keys are wrapped by another master key: set ledger.master_key or ledger.master_key_file to the key that this database was used with, the new one in front of it; if the file ledger-key was lost, restore it from a backup")
+		return admin.Reason("accounts' keys are wrapped by another master key: set ledger.master_key or ledger.master_key_file to the new key followed by the key that this database was used with; if the file ledger-key was lost, restore it from a backup")
 	}
 	return l.Check(ctx)
 }

@@ -57,7 +57,7 @@ func (g *Gateway) sweep(ctx context.Context) {
 
 // sweepRecords deletes expired records, unless the clock has jumped.
 func (g *Gateway) sweepRecords(ctx context.Context) error {
-	if g.clock.jumps() {
+	if g.clock.hasJumped() {
 		return nil
 	}
 	return g.records.sweep(ctx, g.clock.now())
@@ -119,15 +119,15 @@ func (g *Gateway) accountFigures(devices *iot.Service) func(context.Context) ([]
 			}
 			sims[c.Account][c.State] = c.SIMs
 		}
-		monthOf := make(map[relay.AccountID]usage.MonthOfAccount, len(months))
+		monthByAccount := make(map[relay.AccountID]usage.MonthOfAccount, len(months))
 		for _, m := range months {
-			monthOf[m.Account] = m
+			monthByAccount[m.Account] = m
 		}
 		figures := make([]admin.AccountFigures, len(accounts))
 		for i, a := range accounts {
 			figures[i] = admin.AccountFigures{
 				ID: a.ID, Name: a.Name, Devices: deviceCounts[a.ID].Devices, Silent: deviceCounts[a.ID].Silent,
-				RaisedAlarms: alarms[a.ID], SIMs: sims[a.ID], SIMsAtLimit: monthOf[a.ID].AtLimit, UsageBytes: monthOf[a.ID].Bytes,
+				RaisedAlarms: alarms[a.ID], SIMs: sims[a.ID], SIMsAtLimit: monthByAccount[a.ID].AtLimit, UsageBytes: monthByAccount[a.ID].Bytes,
 			}
 			if balance, known := credits[a.ID]; known {
 				figures[i].Credits = &balance
@@ -137,7 +137,7 @@ func (g *Gateway) accountFigures(devices *iot.Service) func(context.Context) ([]
 	}
 }
 
-// sizes returns the disk usage of the records by kind, in bytes.
+// sizes returns the disk usage of each kind of records, in bytes.
 func (g *Gateway) sizes(ctx context.Context) (map[string]int64, error) {
 	sizes, err := g.records.DB.Sizes(ctx)
 	if err != nil || g.cfg.Influx.URL != "" {
@@ -175,7 +175,7 @@ func (g *Gateway) expire(ctx context.Context) {
 
 // expireReadings deletes expired readings of all accounts, unless the clock has jumped.
 func (g *Gateway) expireReadings(ctx context.Context) error {
-	if g.clock.jumps() {
+	if g.clock.hasJumped() {
 		return nil
 	}
 	accounts, err := g.records.Accounts.Accounts(ctx)

@@ -26,7 +26,7 @@ import (
 	registry "github.com/penstock/penstock/relay/gateway"
 )
 
-// databaseFile has the witness, in the data directory.
+// databaseFile contains the witness, in the data directory.
 const databaseFile = "database"
 
 // witness is the state that the database has acknowledged to this gateway. A database in an
@@ -47,7 +47,7 @@ type membership struct {
 	store   *registry.Store
 	dir     string // the data directory
 	self    registry.Gateway
-	keys    registry.Keys // of requests between gateways
+	keys    registry.Keys // sign requests between gateways
 	cache   *cache.DB
 	primary *primary
 	intakes map[event.Kind]*intake.Intake
@@ -57,8 +57,8 @@ type membership struct {
 	afterRestore func(context.Context, registry.Halt) (int, error)
 	// forgetKeys discards the keys of sealed records, which a restored database may lack.
 	forgetKeys func()
-	// accept accepts the current state of the ledgers of a restored database.
-	accept func(context.Context) ([]string, error)
+	// acceptLedgers accepts the current state of the ledgers of a restored database.
+	acceptLedgers func(context.Context) ([]string, error)
 	// lostWrites means that the embedded records had lost their writes between lostSince and
 	// lostUntil at the start. catchUp sets it, and sets reverted to the number of entries that are
 	// processed again.
@@ -69,21 +69,21 @@ type membership struct {
 
 	watchFor time.Duration // time for which checkName watches the heartbeats of another gateway
 
-	beating  sync.Mutex // locked by a heartbeat and by Recover; guards the next fields
-	claimed  bool       // this process has registered
-	endedAt  time.Time  // last heartbeat of an ended process with this name
-	database string     // id of the connected database; empty if it has no tables
+	heartbeatMu sync.Mutex // locked by a heartbeat and by Recover; guards the next fields
+	claimed     bool       // this process has registered
+	endedAt     time.Time  // last heartbeat of an ended process with this name
+	database    string     // id of the connected database; empty if it has no tables
 
-	mu        sync.Mutex
-	witness   witness
-	conflicts []string
-	halted    string // reason why processing has stopped; empty while it runs
-	haltedAt  time.Time
+	mu         sync.Mutex
+	witness    witness
+	conflicts  []string
+	haltReason string // reason why processing has stopped; empty while it runs
+	haltedAt   time.Time
 	// haltedByOther means that processing has stopped because another gateway stopped.
 	haltedByOther bool
-	// acknowledged has the checkpoints of the last heartbeats, oldest first; see reprocess.
-	acknowledged []map[event.Kind]uint64
-	retired      bool // stopped until the process ends: another process uses its name
+	// acknowledgedCheckpoints has the checkpoints of the last heartbeats, oldest first; see reprocess.
+	acknowledgedCheckpoints []map[event.Kind]uint64
+	retired                 bool // stopped until the process ends: another process uses its name
 }
 
 // openMembership creates the membership; start registers the gateway.
@@ -91,13 +91,13 @@ func (g *Gateway) openMembership(ctx context.Context, stores backends, intakes m
 	m = &membership{
 		store: stores.records.Gateways, dir: g.cfg.DataDir, cache: stores.cache, primary: stores.primary, keys: stores.primary.keys,
 		intakes: intakes, gate: g.gate, log: g.log, watchFor: registry.WatchFor,
-		afterRestore: stores.records.afterRestore, forgetKeys: ledgers.vault.Forget, accept: ledgers.AcceptHeads,
+		afterRestore: stores.records.afterRestore, forgetKeys: ledgers.vault.Forget, acceptLedgers: ledgers.AcceptHeads,
 		self: registry.Gateway{
 			Node: g.node, URL: g.cfg.InternalURL, Version: g.version, StartedAt: time.Now(), Facts: g.facts(ledgers.masterKey),
 		},
 	}
 	m.self.Facts[registry.Incarnation] = rand.Text()
-	if m.self.Facts[registry.Place], err = placeOf(g.cfg.DataDir); err != nil {
+	if m.self.Facts[registry.Place], err = dataDirPlace(g.cfg.DataDir); err != nil {
 		g.log.Warn("cannot distinguish this data directory from a copy; a start after a kill takes longer", "error", err)
 	}
 	g.check(admin.Backend{Name: "gateways", Note: "node " + g.node, Check: m.check})
@@ -165,9 +165,9 @@ func (w witness) save(dir string) error {
 	return durable.WriteFile(filepath.Join(dir, databaseFile), append(b, '\n'), 0o600)
 }
 
-// outdate invalidates the witness of a restored data directory, so that the database counts as
+// outdateWitness invalidates the witness of a restored data directory, so that the database counts as
 // restored and the journal is processed again.
-func outdate(dataDir string) error {
+func outdateWitness(dataDir string) error {
 	w, err := loadWitness(dataDir)
 	if err != nil || w.Database == "" {
 		return err
@@ -258,12 +258,12 @@ func (m *membership) verify(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case m.halted == "" && halt.Holds():
-		m.haltLocked(fmt.Sprintf("gateway %s has found the database in an earlier state than it has seen: it was restored from a backup", halt.Node))
+	case m.haltReason == "" && halt.Holds():
+		m.haltLocked(fmt.Sprintf("gateway %s has found that the database is in an earlier state than before: it was restored from a backup", halt.Node))
 		m.haltedByOther = true
 	case m.haltedByOther && !halt.Holds():
 		m.resumeLocked()
-	case m.halted == "":
+	case m.haltReason == "":
 		m.gate.Open()
 	}
 	return nil
@@ -272,12 +272,12 @@ func (m *membership) verify(ctx context.Context) error {
 // reprocess processes the journal entries again that a restored database has lost, and returns
 // their number. It begins at the checkpoints in the database. If another gateway has detected the
 // restore, an earlier heartbeat of this gateway may have overwritten its checkpoints: reprocess
-// then begins at the checkpoints of the oldest heartbeat in acknowledged.
+// then begins at the checkpoints of the oldest heartbeat in acknowledgedCheckpoints.
 func (m *membership) reprocess(ctx context.Context) (count int, err error) {
-	var oldest map[event.Kind]uint64 // checkpoints
+	var oldestCheckpoints map[event.Kind]uint64
 	m.mu.Lock()
-	if m.haltedByOther && len(m.acknowledged) > 0 {
-		oldest = m.acknowledged[0]
+	if m.haltedByOther && len(m.acknowledgedCheckpoints) > 0 {
+		oldestCheckpoints = m.acknowledgedCheckpoints[0]
 	}
 	m.mu.Unlock()
 	for kind, intake := range m.intakes {
@@ -285,8 +285,8 @@ func (m *membership) reprocess(ctx context.Context) (count int, err error) {
 		if err != nil {
 			return count, err
 		}
-		if oldest != nil {
-			fromSeq = min(fromSeq, oldest[kind])
+		if oldestCheckpoints != nil {
+			fromSeq = min(fromSeq, oldestCheckpoints[kind])
 		}
 		n, err := intake.Reprocess(ctx, fromSeq+1)
 		count += n
@@ -307,30 +307,30 @@ func (m *membership) readState(ctx context.Context) (current witness, err error)
 	return current, err
 }
 
-// haltLocked stops processing unless it has stopped. The caller holds m.mu.
+// haltLocked stops processing unless processing has already stopped. The caller holds m.mu.
 func (m *membership) haltLocked(reason string) {
-	if m.halted != "" {
+	if m.haltReason != "" {
 		return
 	}
 	m.gate.Close()
 	m.forgetKeys()
 	m.haltedAt = time.Now()
-	m.halted = reason + ". Processing has stopped; the journal stores new entries. " +
+	m.haltReason = reason + ". Processing has stopped; the journal stores new entries. " +
 		"`penstock recover` processes the journal again from the state of the database, and continues"
-	m.log.Error("processing has stopped", "error", m.halted)
+	m.log.Error("processing has stopped", "error", m.haltReason)
 }
 
 func (m *membership) resumeLocked() {
-	m.halted, m.haltedByOther = "", false
+	m.haltReason, m.haltedByOther = "", false
 	m.gate.Open()
 	m.log.Info("processing continues")
 }
 
-// Halted returns the reason why processing has stopped; empty while it runs.
-func (m *membership) Halted() string {
+// HaltReason returns the reason why processing has stopped; empty while it runs.
+func (m *membership) HaltReason() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.halted
+	return m.haltReason
 }
 
 func (m *membership) isRetired() bool {
@@ -354,8 +354,8 @@ func (m *membership) beatOrWarn(ctx context.Context) {
 
 // beat verifies the database, sends a heartbeat and compares the settings of all gateways.
 func (m *membership) beat(ctx context.Context) error {
-	m.beating.Lock()
-	defer m.beating.Unlock()
+	m.heartbeatMu.Lock()
+	defer m.heartbeatMu.Unlock()
 	if m.isRetired() {
 		return nil
 	}
@@ -381,7 +381,7 @@ func (m *membership) beat(ctx context.Context) error {
 	conflicts = append(conflicts, registry.Conflicts(&m.self, gateways, time.Now())...)
 	m.mu.Lock()
 	m.conflicts = conflicts
-	halted := m.halted != ""
+	halted := m.haltReason != ""
 	m.mu.Unlock()
 	if halted {
 		return nil // the database must not get checkpoints beyond its own data
@@ -408,7 +408,7 @@ func (m *membership) checkRedis(ctx context.Context) (conflicts []string) {
 	return conflicts
 }
 
-// acknowledgedBeats is the number of heartbeats for which acknowledged has checkpoints. Gateways
+// acknowledgedBeats is the number of heartbeats whose checkpoints are kept. Gateways
 // detect a restored database within this number of heartbeats.
 const acknowledgedBeats = 5
 
@@ -433,8 +433,8 @@ func (m *membership) acknowledge(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.witness = nextWitness
-	m.acknowledged = append(m.acknowledged, checkpoints)
-	m.acknowledged = m.acknowledged[max(0, len(m.acknowledged)-acknowledgedBeats):]
+	m.acknowledgedCheckpoints = append(m.acknowledgedCheckpoints, checkpoints)
+	m.acknowledgedCheckpoints = m.acknowledgedCheckpoints[max(0, len(m.acknowledgedCheckpoints)-acknowledgedBeats):]
 	return nil
 }
 
@@ -442,8 +442,8 @@ func (m *membership) acknowledge(ctx context.Context) error {
 func (m *membership) check(context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.halted != "" {
-		return admin.Reason(m.halted)
+	if m.haltReason != "" {
+		return admin.Reason(m.haltReason)
 	}
 	if len(m.conflicts) > 0 {
 		return admin.Reason(strings.Join(m.conflicts, "; "))
@@ -470,23 +470,23 @@ func (m *membership) missingRecords(halt registry.Halt) *admin.MissingRecords {
 // in the meantime to the state unknown, empties all caches, processes the journal entries again
 // that the database has lost, and accepts the current state of the ledgers.
 func (m *membership) Recover(ctx context.Context) (result admin.RecoveryResult, err error) {
-	m.beating.Lock()
-	defer m.beating.Unlock()
+	m.heartbeatMu.Lock()
+	defer m.heartbeatMu.Unlock()
 	if err := m.verify(ctx); err != nil {
 		return result, err
 	}
-	if m.Halted() == "" && m.lostWrites { // catchUp did all but accept the ledgers
+	if m.HaltReason() == "" && m.lostWrites { // catchUp did everything except accepting the ledgers
 		result.Count, result.Missing = m.reverted, admin.MissingBetween(m.lostSince, m.lostUntil)
-		if result.Ledgers, err = m.accept(ctx); err == nil {
+		if result.Ledgers, err = m.acceptLedgers(ctx); err == nil {
 			m.lostWrites = false
 		}
 		return result, err
 	}
-	if m.Halted() == "" {
+	if m.HaltReason() == "" {
 		return result, relay.Errorf(relay.KindConflict, "processing has not stopped: there is nothing to recover")
 	}
 	if m.isRetired() {
-		return result, relay.Errorf(relay.KindConflict, "%s", m.Halted())
+		return result, relay.Errorf(relay.KindConflict, "%s", m.HaltReason())
 	}
 	// 1. Prepare the records, for all gateways.
 	halt, err := m.store.Halt(ctx)
@@ -501,7 +501,7 @@ func (m *membership) Recover(ctx context.Context) (result admin.RecoveryResult, 
 	if result.Count, err = m.reprocess(ctx); err != nil {
 		return result, err
 	}
-	if result.Ledgers, err = m.accept(ctx); err != nil {
+	if result.Ledgers, err = m.acceptLedgers(ctx); err != nil {
 		return result, err
 	}
 	// 3. Resume processing at all gateways.

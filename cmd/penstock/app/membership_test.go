@@ -26,8 +26,8 @@ func newMembership(t *testing.T, db *db.DB, node string) (m *membership, halts *
 	return &membership{
 		forgetKeys: func() {},
 		store:      registry.NewStore(db), dir: t.TempDir(), self: registry.Gateway{Node: node}, gate: registry.NewGate(), log: slog.New(slog.DiscardHandler),
-		afterRestore: func(_ context.Context, h registry.Halt) (int, error) { *halts = append(*halts, h); return 3, nil },
-		accept:       func(context.Context) ([]string, error) { return nil, nil },
+		afterRestore:  func(_ context.Context, h registry.Halt) (int, error) { *halts = append(*halts, h); return 3, nil },
+		acceptLedgers: func(context.Context) ([]string, error) { return nil, nil },
 	}, halts
 }
 
@@ -40,7 +40,7 @@ func TestGatewaysStopUntilOneHasRecoveredTheirDatabase(t *testing.T) {
 	checkHalted := func(m *membership, name, reason string) {
 		t.Helper()
 		relaytest.NoError(t, m.verify(ctx))
-		if got := m.Halted(); reason == "" && got != "" || !strings.Contains(got, reason) || m.gate.Closed() == (reason == "") {
+		if got := m.HaltReason(); reason == "" && got != "" || !strings.Contains(got, reason) || m.gate.Closed() == (reason == "") {
 			t.Errorf("%s: halted = %q, gate closed = %v; want a reason that contains %q", name, got, m.gate.Closed(), reason)
 		}
 	}
@@ -88,8 +88,8 @@ func TestGatewayThatReturnsAfterARecoveryStopsAlone(t *testing.T) {
 
 	relaytest.NoError(t, returning.verify(ctx))
 	relaytest.NoError(t, running.verify(ctx))
-	if returning.Halted() == "" || running.Halted() != "" {
-		t.Errorf("halted = %q and %q, want only the returning gateway halted", returning.Halted(), running.Halted())
+	if returning.HaltReason() == "" || running.HaltReason() != "" {
+		t.Errorf("halted = %q and %q, want only the returning gateway halted", returning.HaltReason(), running.HaltReason())
 	}
 	relaytest.Must(returning.Recover(ctx))(t)
 	if halt := (*halts)[0]; halt.Holds() {
@@ -150,13 +150,13 @@ func TestGatewayThatCannotDetectTheRestoreReprocessesLostEntries(t *testing.T) {
 	relaytest.NoError(t, n2.acknowledge(ctx))
 	for _, m := range []*membership{n1, n2} {
 		relaytest.NoError(t, m.verify(ctx))
-		if m.Halted() == "" {
+		if m.HaltReason() == "" {
 			t.Fatalf("%s is not halted, want it halted", m.self.Node)
 		}
 	}
 	relaytest.Must(n1.Recover(ctx))(t)
 	relaytest.NoError(t, n2.verify(ctx))
-	relaytest.Equal(t, "the reason why n2 is halted", n2.Halted(), "")
+	relaytest.Equal(t, "the reason why n2 is halted", n2.HaltReason(), "")
 	relaytest.Equal(t, "number of times the entry was processed", counter.counts["after the backup"], 2)
 }
 
@@ -187,7 +187,7 @@ func TestANewConnectionToARestoredDatabaseClosesTheGate(t *testing.T) {
 				}
 				return tc.database, tc.beats, nil
 			})
-			if got := m.Halted(); err != nil || tc.reason == "" && got != "" || !strings.Contains(got, tc.reason) || m.gate.Closed() != (tc.reason != "") {
+			if got := m.HaltReason(); err != nil || tc.reason == "" && got != "" || !strings.Contains(got, tc.reason) || m.gate.Closed() != (tc.reason != "") {
 				t.Errorf("halted = %q, gate closed = %v, error = %v; want a reason that contains %q", got, m.gate.Closed(), err, tc.reason)
 			}
 		})
@@ -229,8 +229,8 @@ func TestNameOfARunningProcessIsRefused(t *testing.T) {
 				defer cancel()
 			}
 			taken, err := newProcess.checkName(ctx)
-			if err != nil || taken != tc.taken || newProcess.gate.Closed() != tc.taken || tc.taken && !strings.Contains(newProcess.Halted(), "http://old:1") {
-				t.Errorf("taken = %v (error %v), gate closed = %v, halted = %q; want taken = %v", taken, err, newProcess.gate.Closed(), newProcess.Halted(), tc.taken)
+			if err != nil || taken != tc.taken || newProcess.gate.Closed() != tc.taken || tc.taken && !strings.Contains(newProcess.HaltReason(), "http://old:1") {
+				t.Errorf("taken = %v (error %v), gate closed = %v, halted = %q; want taken = %v", taken, err, newProcess.gate.Closed(), newProcess.HaltReason(), tc.taken)
 			}
 		})
 	}
@@ -247,7 +247,7 @@ func TestNameIsWatchedOnce(t *testing.T) {
 	for range 2 {
 		relaytest.Equal(t, "taken", relaytest.Must(m.checkName(ctx))(t), false)
 	}
-	relaytest.Equal(t, "number of times the name was watched", strings.Count(logged.String(), "is registered elsewhere"), 1)
+	relaytest.Equal(t, "number of times the name was watched", strings.Count(logged.String(), "is registered by another process"), 1)
 }
 
 func TestGatewayWithATakenNameStopsPermanently(t *testing.T) {
@@ -260,8 +260,8 @@ func TestGatewayWithATakenNameStopsPermanently(t *testing.T) {
 	relaytest.NoError(t, m.store.Heartbeat(ctx, registry.Gateway{Node: "n1", URL: "http://other:1", Facts: registry.Facts{registry.Incarnation: "second"}}))
 	relaytest.NoError(t, m.beat(ctx)) // finds the other process
 	relaytest.NoError(t, m.verify(ctx), m.beat(ctx))
-	if !m.gate.Closed() || !strings.Contains(m.Halted(), "http://other:1") {
-		t.Errorf("gate closed = %v, halted = %q; want it closed, and the address of the other process", m.gate.Closed(), m.Halted())
+	if !m.gate.Closed() || !strings.Contains(m.HaltReason(), "http://other:1") {
+		t.Errorf("gate closed = %v, halted = %q; want it closed, and the address of the other process", m.gate.Closed(), m.HaltReason())
 	}
 	if _, err := m.Recover(ctx); relay.KindOf(err) != relay.KindConflict {
 		t.Errorf("Recover: error = %v, want a conflict", err)

@@ -16,8 +16,8 @@ type migrateCommand struct {
 }
 
 // Run lists the migrations. Unless Status is set, it applies them first.
-func (m migrateCommand) Run(w client.Environment) (err error) {
-	cfg, err := config.Load(m.Config, w.Variables)
+func (m migrateCommand) Run(env client.Environment) (err error) {
+	cfg, err := config.Load(m.Config, env.Variables)
 	if err != nil {
 		return err
 	}
@@ -28,12 +28,12 @@ func (m migrateCommand) Run(w client.Environment) (err error) {
 		}
 		open = db.Connect
 	}
-	database, err := open(w.Context, db.Options{URL: cfg.Database.URL, Dir: cfg.DataDir})
+	database, err := open(env.Context, db.Options{URL: cfg.Database.URL, Dir: cfg.DataDir})
 	if err != nil {
-		return ofDatabaseURL(err)
+		return databaseURLError(err)
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
-	migrations, err := database.Migrations(w.Context)
+	migrations, err := database.Migrations(env.Context)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (m migrateCommand) Run(w client.Environment) (err error) {
 		if migration.Applied {
 			state = "applied"
 		}
-		if _, err := fmt.Fprintf(w.Stdout, "%04d %-10s %s\n", migration.Version, migration.Name, state); err != nil {
+		if _, err := fmt.Fprintf(env.Stdout, "%04d %-10s %s\n", migration.Version, migration.Name, state); err != nil {
 			return err
 		}
 	}

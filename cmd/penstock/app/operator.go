@@ -21,19 +21,19 @@ type simOperator interface {
 func (g *Gateway) openOperator() (simOperator, error) {
 	c := g.cfg.Operator
 	var sims simOperator = simulated.Simulator{}
-	backend := admin.Backend{Name: "operator", Note: "simulator, simulated", Check: always}
+	backend := admin.Backend{Name: "operator", Note: "simulated", Check: noCheck}
 	if c.Type == config.HTTP {
 		client, err := httpout.New(httpout.Options{Allow: g.cfg.Egress.Allow, Timeout: c.Timeout})
 		if err != nil {
 			return nil, err
 		}
-		http, err := operator.NewHTTP(client, operator.HTTPOptions{URL: c.URL, Token: c.Token, MaxConcurrent: c.MaxConcurrent})
+		httpOperator, err := operator.NewHTTP(client, operator.HTTPOptions{URL: c.URL, Token: c.Token, MaxConcurrent: c.MaxConcurrent})
 		if err != nil {
 			return nil, err
 		}
-		sims, backend.Note = http, "http" // a command that fails reports the error
+		sims, backend.Note = httpOperator, "http" // without a check: a failed command reports the error
 	}
-	g.checkAndLog(backend)
+	g.registerBackend(backend)
 	return sims, nil
 }
 
@@ -41,25 +41,25 @@ func (g *Gateway) openOperator() (simOperator, error) {
 func (g *Gateway) openLookup(records *recordStores) (*lookup.Service, error) {
 	store, c := records.Lookups, g.cfg.Lookup
 	var client lookup.Backend = lookupclient.NewSimulator(store)
-	backend := admin.Backend{Name: "lookup", Note: "simulator, simulated", Check: always}
+	backend := admin.Backend{Name: "lookup", Note: "simulated", Check: noCheck}
 	if c.Type == config.HTTP {
-		http, err := httpout.New(httpout.Options{Allow: g.cfg.Egress.Allow, Timeout: c.Timeout})
+		httpClient, err := httpout.New(httpout.Options{Allow: g.cfg.Egress.Allow, Timeout: c.Timeout})
 		if err != nil {
 			return nil, err
 		}
-		if client, err = lookupclient.NewHTTP(http, c.URL, c.Token); err != nil {
+		if client, err = lookupclient.NewHTTP(httpClient, c.URL, c.Token); err != nil {
 			return nil, err
 		}
-		backend.Note = "http" // a lookup that fails reports the error
+		backend.Note = "http" // without a check: a failed lookup reports the error
 	}
-	g.checkAndLog(backend)
+	g.registerBackend(backend)
 	return lookup.New(
 		lookup.Deps{Backend: client, Cache: store, Credit: records.Credit, Logger: g.log},
 		lookup.Options{CacheTTL: c.Cache, Timeout: c.Timeout + c.Timeout/2})
 }
 
-// checkAndLog adds a back end to /readyz and logs it.
-func (g *Gateway) checkAndLog(backend admin.Backend) {
+// registerBackend adds a back end to /readyz and logs it.
+func (g *Gateway) registerBackend(backend admin.Backend) {
 	g.check(backend)
-	g.log.Info("back end", "name", backend.Name, "kind", backend.Note)
+	g.log.Info("back end configured", "name", backend.Name, "kind", backend.Note)
 }

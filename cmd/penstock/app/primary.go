@@ -41,7 +41,7 @@ type primary struct {
 
 	mu     sync.Mutex
 	stored storedPrimary
-	// changed has an element until a new server was sent to the other gateways.
+	// changed has an element while a new server has not been sent to the other gateways.
 	changed chan struct{}
 }
 

@@ -32,8 +32,8 @@ type processing struct {
 	frames   *uplink.Processor
 }
 
-// inOrder returns the intakes in the order of lists.
-func (p processing) inOrder() []*intake.Intake {
+// listedIntakes returns the intakes in the order in which metrics and the admin API list them.
+func (p processing) listedIntakes() []*intake.Intake {
 	return []*intake.Intake{p.intakes[event.Uplink], p.intakes[event.SMS], p.intakes[event.Receipt], p.intakes[event.CDR]}
 }
 
@@ -61,7 +61,7 @@ func (g *Gateway) openProcessing(stores backends, senders outbound, receipts *me
 	p.frames = uplink.NewProcessor(p.devices, g.log)
 	p.frames.FindDevice = stores.records.Devices.DeviceByIdentifier
 	p.messages = carrier.NewProcessor(p.inbound)
-	alphabets := make(map[string]pdu.Alphabet, len(g.cfg.Carriers)) // the default of each SMSC
+	alphabets := make(map[string]pdu.Alphabet, len(g.cfg.Carriers)) // the default alphabet of each SMSC
 	for _, c := range g.cfg.Carriers {
 		alphabets[c.Name] = pdu.Alphabet(c.Alphabet)
 	}
@@ -84,7 +84,7 @@ func (g *Gateway) openProcessing(stores backends, senders outbound, receipts *me
 func openIntake[T any](g *Gateway, kind event.Kind, p intake.Processor[T], statuses *event.Statuses) (*intake.Intake, error) {
 	log, err := journal.Open(filepath.Join(g.cfg.DataDir, "journal", string(kind)), journal.Options{
 		Retention: g.cfg.Journal.Retention, MaxBytes: int64(g.cfg.Journal.MaxBytes), Logger: g.log.With("kind", string(kind)),
-		Synced: g.timings.Fsync(string(kind)), KeepAll: g.clock.jumps, Need: intake.Need(kind, statuses),
+		Synced: g.timings.Fsync(string(kind)), KeepAll: g.clock.hasJumped, Need: intake.Need(kind, statuses),
 	})
 	if err != nil {
 		return nil, err

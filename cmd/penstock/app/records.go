@@ -109,11 +109,11 @@ func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog
 			if cfg.Database.URL == "" {
 				return err
 			}
-			return ofDatabaseURL(err)
+			return databaseURLError(err)
 		}
 		log.Warn("waiting for the database", "error", err)
 		if !relay.Sleep(ctx, time.Second) {
-			return ofDatabaseURL(err)
+			return databaseURLError(err)
 		}
 	}
 	b.closers = append(b.closers, b.records.close)
@@ -138,10 +138,12 @@ func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog
 	return nil
 }
 
-func ofDatabaseURL(err error) error { return ofSetting("database.url (PENSTOCK_DATABASE_URL)", err) }
+func databaseURLError(err error) error {
+	return settingError("database.url (PENSTOCK_DATABASE_URL)", err)
+}
 
-// ofSetting adds the name of a setting to an error. It replaces an error of fields by the reasons.
-func ofSetting(name string, err error) error {
+// settingError adds the name of a setting to an error. It replaces an error of fields by the reasons.
+func settingError(name string, err error) error {
 	if err == nil {
 		return nil
 	}

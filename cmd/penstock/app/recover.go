@@ -25,24 +25,24 @@ type recoverCommand struct {
 }
 
 // Run recovers and prints how many events were processed.
-func (r recoverCommand) Run(w client.Environment) error {
+func (r recoverCommand) Run(env client.Environment) error {
 	if r.Journal != "" {
-		return recoverJournal(w, r.Journal, r.Config)
+		return recoverJournal(env, r.Journal, r.Config)
 	}
 	var request []byte
 	if r.AcceptServer {
-		if accepted, err := r.acceptWithoutGateway(w); accepted || err != nil {
+		if accepted, err := r.acceptWithoutGateway(env); accepted || err != nil {
 			return err
 		}
 		request = []byte(`{"accept_server": true}`)
 	}
-	body, err := r.Request(w, "recover", http.MethodPost, "/admin/recover", request)
+	body, err := r.Request(env, "recover", http.MethodPost, "/admin/recover", request)
 	if err != nil {
 		return err
 	}
 	var answer admin.RecoveryResult
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return fmt.Errorf("recover: unexpected answer, perhaps not of a gateway: %w", err)
+		return fmt.Errorf("recover: unexpected answer, perhaps not from a gateway: %w", err)
 	}
 	var b strings.Builder
 	for _, ledger := range answer.Ledgers {
@@ -62,17 +62,17 @@ func (r recoverCommand) Run(w client.Environment) error {
 	if answer.Count == 1 {
 		count = "1 event was"
 	}
-	_, err = fmt.Fprintln(w.Stdout, b.String()+count, "processed again; processing continues")
+	_, err = fmt.Fprintln(env.Stdout, b.String()+count, "processed again; processing continues")
 	return err
 }
 
 // acceptWithoutGateway accepts the PostgreSQL server with which the gateway cannot start, because it
 // refuses the server. It does nothing if the gateway runs.
-func (r recoverCommand) acceptWithoutGateway(w client.Environment) (accepted bool, err error) {
+func (r recoverCommand) acceptWithoutGateway(env client.Environment) (accepted bool, err error) {
 	if r.Server != "" {
 		return false, nil
 	}
-	cfg, err := config.Load(r.Config, w.Variables)
+	cfg, err := config.Load(r.Config, env.Variables)
 	if err != nil {
 		return false, err
 	}
@@ -84,23 +84,23 @@ func (r recoverCommand) acceptWithoutGateway(w client.Environment) (accepted boo
 		return false, fmt.Errorf("recover: %w", err)
 	}
 	defer unlock()
-	p, err := openPrimary(w.Context, cfg, "", slog.New(slog.DiscardHandler))
+	p, err := openPrimary(env.Context, cfg, "", slog.New(slog.DiscardHandler))
 	if err != nil {
 		return false, fmt.Errorf("recover: %w", err)
 	}
-	database, err := db.Connect(w.Context, db.Options{URL: cfg.Database.URL, Dir: cfg.DataDir, Admit: p.admit})
+	database, err := db.Connect(env.Context, db.Options{URL: cfg.Database.URL, Dir: cfg.DataDir, Admit: p.admit})
 	if err == nil {
 		_ = database.Close()
 		return false, errors.New("recover: the server of database.url is not refused")
 	}
 	refused, ok := errors.AsType[*db.ServerRefused](err)
 	if !ok {
-		return false, ofDatabaseURL(err)
+		return false, databaseURLError(err)
 	}
 	server, err := p.acceptRefused(refused)
 	if err != nil {
 		return false, fmt.Errorf("recover: %w", err)
 	}
-	_, err = fmt.Fprintf(w.Stdout, "the PostgreSQL server %s is used from now on; start the gateway\n", server)
+	_, err = fmt.Fprintf(env.Stdout, "the PostgreSQL server %s is used from now on; start the gateway\n", server)
 	return true, err
 }

@@ -29,26 +29,26 @@ const progressEvery = 2 * time.Second
 type recovery struct {
 	*Gateway
 	writer io.Writer
-	total  map[event.Kind]uint64 // remaining entries at the start
+	totals map[event.Kind]uint64 // remaining entries at the start
 }
 
 // recoverJournal recovers the journal of a data directory.
-func recoverJournal(w client.Environment, dir, file string) error {
-	cfg, err := config.Load(file, w.Variables)
+func recoverJournal(env client.Environment, dir, file string) error {
+	cfg, err := config.Load(file, env.Variables)
 	if err != nil {
 		return err
 	}
-	if err := recoverable(dir, cfg); err != nil {
+	if err := checkRecoverable(dir, cfg); err != nil {
 		return fmt.Errorf("recover: %w", err)
 	}
 	cfg.DataDir = dir
-	log := slog.New(slog.NewTextHandler(w.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	g, err := assemble(w.Context, cfg, log, w.Version, (*Gateway).openForRecovery)
+	log := slog.New(slog.NewTextHandler(env.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	g, err := assemble(env.Context, cfg, log, env.Version, (*Gateway).openForRecovery)
 	if err != nil {
 		return fmt.Errorf("recover: %w", err)
 	}
-	r := &recovery{Gateway: g, writer: w.Stdout, total: make(map[event.Kind]uint64)}
-	err = r.run(w.Context)
+	r := &recovery{Gateway: g, writer: env.Stdout, totals: make(map[event.Kind]uint64)}
+	err = r.run(env.Context)
 	if closeErrors := g.Abandon(); err == nil && closeErrors != "" {
 		err = errors.New(strings.TrimPrefix(closeErrors, "; "))
 	}
@@ -58,8 +58,8 @@ func recoverJournal(w client.Environment, dir, file string) error {
 	return nil
 }
 
-// recoverable returns an error if this process cannot recover the journal in a directory.
-func recoverable(dir string, cfg config.Config) error {
+// checkRecoverable returns an error if this process cannot recover the journal in a directory.
+func checkRecoverable(dir string, cfg config.Config) error {
 	for _, name := range []string{nodeFile, "journal"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("%s is not the data directory of a gateway (its data_dir): %w", dir, err)
@@ -116,23 +116,23 @@ func (r *recovery) run(ctx context.Context) error {
 	if err := r.membership.verify(ctx); err != nil {
 		return err
 	}
-	if reason := r.membership.Halted(); reason != "" {
-		return fmt.Errorf("gateway %s: %s; start a gateway with data_dir %s for that", r.node, reason, r.cfg.DataDir)
+	if reason := r.membership.HaltReason(); reason != "" {
+		return fmt.Errorf("gateway %s: %s; start a gateway with data_dir %s to do so", r.node, reason, r.cfg.DataDir)
 	}
 	if err := r.queue.Start(r.attempter); err != nil {
 		return err
 	}
 	for kind, intake := range r.intakes {
-		r.total[kind] = intake.Status().Lag
+		r.totals[kind] = intake.Status().Lag
 		r.running.Go(func() { r.process(r.life, intake) })
 	}
 	err := errors.Join(r.reportDamage(), r.await(ctx))
 	r.stop()
 	r.running.Wait()
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	drainCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
-	err = errors.Join(err, r.membership.acknowledge(drain), r.queue.Stop(drain))
-	return errors.Join(err, r.summary(err == nil))
+	err = errors.Join(err, r.membership.acknowledge(drainCtx), r.queue.Stop(drainCtx))
+	return errors.Join(err, r.printSummary(err == nil))
 }
 
 // reportDamage prints the unreadable parts of the journal, which are skipped.
@@ -160,7 +160,7 @@ func (r *recovery) await(ctx context.Context) error {
 	for {
 		remaining, progress, err := r.progress(ctx)
 		if err != nil && ctx.Err() == nil {
-			progress += fmt.Sprintf("; waits: %v", err)
+			progress += fmt.Sprintf("; waiting: %v", err)
 		} else if remaining == 0 && ctx.Err() == nil {
 			return nil
 		}
@@ -204,7 +204,7 @@ func (r *recovery) progress(ctx context.Context) (remaining int, line string, er
 	for _, kind := range event.Kinds() {
 		intake := r.intakes[kind]
 		s := intake.Status()
-		parts = append(parts, fmt.Sprintf("%s %d of %d", kind, r.total[kind]-min(s.Lag, r.total[kind]), r.total[kind]))
+		parts = append(parts, fmt.Sprintf("%s %d of %d", kind, r.totals[kind]-min(s.Lag, r.totals[kind]), r.totals[kind]))
 		if s.Waiting != "" {
 			err = errors.Join(err, fmt.Errorf("%s: %s", kind, s.Waiting))
 		}
@@ -216,8 +216,8 @@ func (r *recovery) progress(ctx context.Context) (remaining int, line string, er
 	return remaining, strings.Join(parts, ", ") + " processed", err
 }
 
-// summary prints the number of processed entries and, if all were processed, the next step.
-func (r *recovery) summary(done bool) error {
+// printSummary prints the number of processed entries and, if all were processed, the next step.
+func (r *recovery) printSummary(done bool) error {
 	var parts []string
 	for _, kind := range event.Kinds() {
 		s := r.intakes[kind].Status()

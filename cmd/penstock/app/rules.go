@@ -33,8 +33,8 @@ func (g *Gateway) openRules(r *recordStores, sender outbox.Sender, proc processi
 	return rules, nil
 }
 
-// backlog reports whether many frames wait to be processed. A device may then seem silent although
-// the journal has frames of the device.
+// backlog reports whether many frames wait to be processed. While they wait, a device may seem
+// silent although the journal has frames of the device.
 type backlog struct {
 	status func() intake.Status
 	now    func() time.Time

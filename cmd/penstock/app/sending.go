@@ -47,15 +47,15 @@ func (g *Gateway) openReceipts(ctx context.Context, records *recordStores, sende
 	return r, err
 }
 
-// sending has the services that send the messages of accounts to carriers.
-type sending struct {
+// sendServices has the services that send the messages of accounts to carriers.
+type sendServices struct {
 	carriers *carriers
 	submit   *submit.Submitter
 	messages *message.Service
 	signer   carrier.Signer
 }
 
-func (g *Gateway) openSending(records *recordStores, r receipts, intakes map[event.Kind]*intake.Intake) (s sending, err error) {
+func (g *Gateway) openSending(records *recordStores, r receipts, intakes map[event.Kind]*intake.Intake) (s sendServices, err error) {
 	s.signer = r.signer
 	if s.carriers, err = g.openCarriers(smppIntake{intakes, g.tracer}, records.Gateways); err != nil {
 		return s, err
@@ -70,53 +70,53 @@ func (g *Gateway) openSending(records *recordStores, r receipts, intakes map[eve
 }
 
 // stats returns the counters of outgoing messages of each carrier.
-func (s sending) stats() []admin.Sending {
-	var sendings []admin.Sending
-	for _, stats := range s.submit.Stats() {
-		sendings = append(sendings, admin.Sending(stats))
+func (s sendServices) stats() []admin.Sending {
+	var stats []admin.Sending
+	for _, carrierStats := range s.submit.Stats() {
+		stats = append(stats, admin.Sending(carrierStats))
 	}
-	return sendings
+	return stats
 }
 
 // openSubmit opens the Submitter, which sends messages to carriers.
-func (g *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers, receiptIntake *intake.Intake) (*submit.Submitter, error) {
+func (g *Gateway) openSubmit(records *recordStores, r receipts, carriers *carriers, receiptIntake *intake.Intake) (*submit.Submitter, error) {
 	var routes []submit.Route
-	rt := router{Gateway: g, binds: binds, signer: r.signer, receiptIntake: receiptIntake}
+	rt := router{Gateway: g, carriers: carriers, signer: r.signer, receiptIntake: receiptIntake}
 	for _, c := range g.cfg.Carriers {
 		if !c.Sends() {
 			continue
 		}
 		route := submit.Route{Name: c.Name, Prefixes: c.Prefixes, PerSecond: float64(c.PerSecond), AcceptsOriginator: c.AcceptsOriginator}
-		if err := rt.complete(&route, c); err != nil {
+		if err := rt.addConnections(&route, c); err != nil {
 			return nil, fmt.Errorf("carrier %s: %w", c.Name, err)
 		}
 		routes = append(routes, route)
 	}
 	submitter, err := submit.New(submit.Deps{
-		Store: countedOutcomes{records.Messages, g.timings}, Reporter: r.handler, Routes: routes, Gate: g.gate, Logger: g.log, Tracer: g.tracer,
+		Store: countingStore{records.Messages, g.timings}, Reporter: r.handler, Routes: routes, Gate: g.gate, Logger: g.log, Tracer: g.tracer,
 	}, submit.Options{})
 	if err != nil {
 		return nil, err
 	}
 	// A bind that is established resumes the Submitter.
-	for _, client := range binds.clients {
+	for _, client := range carriers.clients {
 		name := client.Status().Carrier
 		client.OnBound(func() { submitter.Resume(name) })
 	}
-	for name, h := range binds.holders {
+	for name, h := range carriers.holders {
 		h.resume = func() { submitter.Resume(name) }
 	}
 	return submitter, nil
 }
 
-// countedOutcomes counts the saved outcomes of message parts.
-type countedOutcomes struct {
+// countingStore is a store of messages that counts the saved outcomes of their parts.
+type countingStore struct {
 	*message.Store
 	timings *admin.Timings
 }
 
 // Settle saves outcomes and counts the outcomes that are final for the carrier.
-func (c countedOutcomes) Settle(ctx context.Context, outcomes []message.Outcome) ([]message.Message, error) {
+func (c countingStore) Settle(ctx context.Context, outcomes []message.Outcome) ([]message.Message, error) {
 	messages, err := c.Store.Settle(ctx, outcomes)
 	if err != nil {
 		return messages, err
@@ -132,15 +132,15 @@ func (c countedOutcomes) Settle(ctx context.Context, outcomes []message.Outcome)
 // router adds the connections of carriers to routes.
 type router struct {
 	*Gateway
-	binds         *carriers
+	carriers      *carriers
 	signer        carrier.Signer
 	receiptIntake *intake.Intake // for the reports of the simulator
 }
 
-func (r *router) complete(route *submit.Route, c config.Carrier) error {
+func (r *router) addConnections(route *submit.Route, c config.Carrier) error {
 	switch c.Type {
 	case config.SMPP:
-		clients := r.binds.clientsOf(c.Name)
+		clients := r.carriers.clientsOf(c.Name)
 		for i, b := range c.Connections() {
 			if b.Sends() {
 				route.Connections = append(route.Connections, submit.Connection{
@@ -148,8 +148,8 @@ func (r *router) complete(route *submit.Route, c config.Carrier) error {
 				})
 			}
 		}
-		if h := r.binds.holders[c.Name]; h != nil {
-			route.BoundElsewhere = func() bool { _, ok := h.isOther(); return ok }
+		if h := r.carriers.holders[c.Name]; h != nil {
+			route.BoundElsewhere = func() bool { _, ok := h.heldByOther(); return ok }
 		}
 		route.ReceiptsByCarrierID, route.FitsSevenBit = true, clients[0].FitsSevenBit
 		route.AcceptsOriginator = func(originator string) bool {
@@ -163,8 +163,8 @@ func (r *router) complete(route *submit.Route, c config.Carrier) error {
 			return func(ctx context.Context) error { _, err := staged.Wait(ctx); return err }, err
 		}
 		route.Connections, route.Idempotent = []submit.Connection{{Carrier: simulator.New(report), Window: c.Window}}, true
-		r.check(admin.Backend{Name: "carrier simulator", Note: "simulated", Check: always})
-		r.log.Info("back end", "name", "carrier simulator", "kind", "simulated")
+		r.check(admin.Backend{Name: "carrier simulator", Note: "simulated", Check: noCheck})
+		r.log.Info("back end configured", "name", "carrier simulator", "kind", "simulated")
 		return nil
 	}
 	route.Sequential = true
@@ -174,11 +174,11 @@ func (r *router) complete(route *submit.Route, c config.Carrier) error {
 	if err != nil {
 		return err
 	}
-	format := "json" // of receipts
+	receiptFormat := "json"
 	if c.Type == config.Kannel {
-		format = "kannel"
+		receiptFormat = "kannel"
 	}
-	report := func(ref string) string { return r.signer.ReceiptURL(r.cfg.PublicURL, format, c.Name, ref) }
+	report := func(ref string) string { return r.signer.ReceiptURL(r.cfg.PublicURL, receiptFormat, c.Name, ref) }
 	var connection interface {
 		outcarrier.Carrier
 		Check(context.Context) error

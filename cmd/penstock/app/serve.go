@@ -43,42 +43,42 @@ type serveCommand struct {
 }
 
 // Run serves until SIGTERM or SIGINT, then drains.
-func (s serveCommand) Run(w client.Environment) error {
-	setGCPercent(w.Variables)
-	cfg, err := config.Load(s.Config, w.Variables)
+func (s serveCommand) Run(env client.Environment) error {
+	setGCPercent(env.Variables)
+	cfg, err := config.Load(s.Config, env.Variables)
 	if err != nil {
 		return err
 	}
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP) // SIGHUP no longer ends the program
 	defer signal.Stop(hangups)
-	handler, level := NewLog(w.Stderr, cfg.Log)
+	handler, level := NewLog(env.Stderr, cfg.Log)
 	defer handler.Close()
 	log := slog.New(handler)
 	slog.SetDefault(log) // for packages without a logger
 	cache.SetLogger(log)
-	for _, warning := range config.UnknownVariables(w.Variables) {
+	for _, warning := range config.UnknownVariables(env.Variables) {
 		log.Warn("an environment variable is not a setting", "variable", warning)
 	}
 	// If the address is in use, the start fails before it creates files.
-	probe, err := listen(w.Context, cfg.Listen)
+	probe, err := listen(env.Context, cfg.Listen)
 	if err != nil {
 		return err
 	}
 	_ = probe.Close()
-	g, err := Open(w.Context, cfg, log, w.Version)
+	g, err := Open(env.Context, cfg, log, env.Version)
 	if err != nil {
 		return err
 	}
 	reload := reloader{
-		load: func() (config.Config, error) { return config.Load(s.Config, w.Variables) }, level: level, certificate: g.certificate, log: g.log,
+		load: func() (config.Config, error) { return config.Load(s.Config, env.Variables) }, level: level, certificate: g.certificate, log: g.log,
 	}
 	g.running.Go(func() { reload.run(g.life, hangups) })
-	listener, err := listen(w.Context, cfg.Listen)
+	listener, err := listen(env.Context, cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("%w%s", err, g.Abandon())
 	}
-	return g.Serve(w.Context, listener)
+	return g.Serve(env.Context, listener)
 }
 
 func listen(ctx context.Context, addr string) (net.Listener, error) {
@@ -86,7 +86,7 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		err = fmt.Errorf("another program listens on %s: stop it, or choose another address: %w", addr, err)
 	}
-	return listener, ofSetting("listen (PENSTOCK_LISTEN)", err)
+	return listener, settingError("listen (PENSTOCK_LISTEN)", err)
 }
 
 // NewLog returns the handler of the log and its level.
@@ -149,30 +149,30 @@ func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
 	if err := g.serveProfiles(g.life); err != nil {
 		return fmt.Errorf("%w%s", err, g.Abandon())
 	}
-	var secure *tls.Config
+	var tlsConfig *tls.Config
 	url := "http://" + listener.Addr().String()
 	if g.certificate != nil {
-		secure = g.certificate.Config()
+		tlsConfig = g.certificate.Config()
 		url = "https://" + listener.Addr().String()
 	}
 	g.log.Info("penstock is listening", "listen", url, "data_dir", g.cfg.DataDir)
 	g.running.Go(func() { g.logReady(g.life) })
 	failed := make(chan error, 1)
-	conns := httpd.Listen(listener, secure, g.limits)
+	conns := httpd.Listen(listener, tlsConfig, g.limits)
 	go func() { failed <- g.app.Listener(conns) }()
 	var err error
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
 		g.log.Info("draining")
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastRequestTime)
-		conns.Drain(grace)
+		graceCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastRequestTime)
+		conns.Drain(graceCtx)
 		cancel()
 	}
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	drainCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
 	defer time.AfterFunc(idleGrace, conns.CloseIdle).Stop()
-	if closeErr := g.close(drain); err == nil {
+	if closeErr := g.close(drainCtx); err == nil {
 		err = closeErr
 	}
 	if err == nil {
@@ -226,7 +226,7 @@ func (r reloader) run(ctx context.Context, signals <-chan os.Signal) {
 	}
 }
 
-// reload applies valid settings. Invalid settings keep their present value.
+// reload applies valid settings. Invalid settings keep their current value.
 func (r reloader) reload() {
 	cfg, err := r.load()
 	if err != nil {
@@ -239,7 +239,7 @@ func (r reloader) reload() {
 		return
 	}
 	if err := r.certificate.Reload(); err != nil {
-		r.log.Error("certificate not reloaded; the present one is still used", "expires", r.certificate.Expires(), "error", err)
+		r.log.Error("certificate not reloaded; the current one is still used", "expires", r.certificate.Expires(), "error", err)
 		return
 	}
 	r.log.Info("certificate reloaded", "expires", r.certificate.Expires())

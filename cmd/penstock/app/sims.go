@@ -23,31 +23,31 @@ type simServices struct {
 	usage   *usage.Service
 }
 
-func (g *Gateway) openSIMs(r *recordStores, senders outbound, run job.Submitter) (s simServices) {
+func (g *Gateway) openSIMs(r *recordStores, senders outbound, submitter job.Submitter) (s simServices) {
 	s.actions = provisioning.New(provisioning.Deps{
-		SIMs: r.SIMs, Subscribers: r.Subscribers, Jobs: r.Jobs, Operator: senders.operator, Events: senders.events, Submit: run,
+		SIMs: r.SIMs, Subscribers: r.Subscribers, Jobs: r.Jobs, Operator: senders.operator, Events: senders.events, Submit: submitter,
 	}, provisioning.Options{ReportWithin: g.cfg.Operator.ReportWithin, Now: time.Now})
 	s.meter = usage.NewMeter(usage.MeterDeps{
-		Counters: r.Usage, SIMs: r.SIMs, Pools: r.Pools, Events: senders.events, Mails: senders.mails, Suspender: s.actions, Jobs: run,
+		Counters: r.Usage, SIMs: r.SIMs, Pools: r.Pools, Events: senders.events, Mails: senders.mails, Suspender: s.actions, Jobs: submitter,
 	})
 	s.sims = sim.New(sim.Deps{
 		SIMs: r.SIMs, Pools: r.Pools, Subscribers: r.Subscribers, Callbacks: r.Accounts, Prober: senders.prober, Limits: s.meter,
 		AllowHTTP: g.cfg.Egress.AllowHTTPCallback,
 	})
 	files := archive.NewFileStore(r.Files, "exports", usage.FileLifetime)
-	running := archive.NewExports()
-	g.onClose(running.Close)
+	exports := archive.NewExports()
+	g.onClose(exports.Close)
 	g.onClose(files.Close)
 	s.usage = usage.New(usage.Deps{
-		Records: r.Usage, SIMs: r.SIMs, Subscribers: r.Subscribers, Jobs: submitted{run, r.Jobs}, Files: files, Exports: running,
+		Records: r.Usage, SIMs: r.SIMs, Subscribers: r.Subscribers, Jobs: submitterAndStore{submitter, r.Jobs}, Files: files, Exports: exports,
 		List: provisioning.List,
 	})
 	return s
 }
 
-// prober checks callback URLs with a signed request, which the client for events sends.
+// prober checks callback URLs with a signed request, which the worker sends like an event.
 type prober struct {
-	send    *worker.Worker
+	worker  *worker.Worker
 	secrets func(ctx context.Context, acct relay.AccountID) ([]string, error)
 }
 
@@ -64,20 +64,20 @@ func (p prober) Probe(ctx context.Context, acct relay.AccountID, url string) err
 	if err != nil {
 		return err
 	}
-	if r := p.send.Send(ctx, test); r.Attempt.Status == 0 {
+	if r := p.worker.Send(ctx, test); r.Attempt.Status == 0 {
 		return errors.New(r.Verdict.Public)
 	}
 	return nil
 }
 
-// declaredSIMs saves the SIMs of inventories and enforces their limits.
-type declaredSIMs struct {
+// inventorySIMs saves the SIMs of inventories and enforces their limits.
+type inventorySIMs struct {
 	*sim.SIMs
 	limits sim.LimitEnforcer
 }
 
 // Declare saves the SIMs of an inventory.
-func (s declaredSIMs) Declare(ctx context.Context, acct relay.AccountID, sims []sim.SIM, reset bool) error {
+func (s inventorySIMs) Declare(ctx context.Context, acct relay.AccountID, sims []sim.SIM, reset bool) error {
 	if err := s.SIMs.Declare(ctx, acct, sims, reset); err != nil || !reset {
 		return err
 	}
@@ -88,8 +88,8 @@ func (s declaredSIMs) Declare(ctx context.Context, acct relay.AccountID, sims []
 	return s.limits.EnforceSIMs(ctx, acct, iccids)
 }
 
-// submitted submits jobs and loads submitted jobs.
-type submitted struct {
+// submitterAndStore submits jobs and loads the submitted jobs.
+type submitterAndStore struct {
 	job.Submitter
 	*job.Store
 }

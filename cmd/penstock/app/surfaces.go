@@ -63,7 +63,7 @@ func (g *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 	auth.AttemptLimiter().InventoryPending = g.undeclared.Load
 	auth.AttemptLimiter().Logger = g.log
 	g.onStart(func(ctx context.Context) { c.stores.records.Accounts.Changes(ctx, auth.Changed) })
-	g.checks = append(g.checks, journals(c.proc.inOrder())...)
+	g.checks = append(g.checks, journals(c.proc.listedIntakes())...)
 	program := admin.Program{
 		Version: g.version, Queue: func() admin.Deliveries { return admin.Deliveries(c.senders.queue.Stats()) }, Stored: measure(g, "the size of the records", time.Hour, g.sizes),
 		Binds: c.sending.carriers.status, Sending: c.sending.stats,
@@ -82,8 +82,8 @@ func (g *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 	if err != nil {
 		return err
 	}
-	frames := g.mountWebhooks(c, auth)
-	iotapi.New(iotapi.Deps{IoT: c.proc.devices, Submit: frames, Rules: c.rules, Preview: c.senders.preview}).Mount(g.app, auth)
+	uplinks := g.mountWebhooks(c, auth)
+	iotapi.New(iotapi.Deps{IoT: c.proc.devices, Submit: uplinks, Rules: c.rules, Preview: c.senders.preview}).Mount(g.app, auth)
 	records := c.stores.records
 	restv2.New(restv2.Deps{
 		Messages: c.sending.messages, Relays: relays, TryRelay: c.proc.inbound.Try, Lookup: lookups.Lookup, Balance: records.Credit.Balance,
@@ -107,7 +107,7 @@ func (g *Gateway) newMetrics(c core, p admin.Program, auth *httpd.Auth, spans *t
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		admin.NewJournalCollector(c.proc.inOrder()), admin.NewDeliveryCollector(p.Queue), admin.NewStoredCollector(p.Stored),
+		admin.NewJournalCollector(c.proc.listedIntakes()), admin.NewDeliveryCollector(p.Queue), admin.NewStoredCollector(p.Stored),
 		admin.NewAccountCollector(measure(g, "the figures of accounts", 5*time.Minute, g.accountFigures(c.proc.devices))),
 		admin.NewBindCollector(p.Binds), admin.NewSendingCollector(p.Sending),
 		admin.NewAttemptCollector(auth.AttemptLimiter().Counts), admin.NewRuleCollector(c.rules.Stats), admin.NewLedgerCollector(c.ledgers.faults.Load), admin.NewCodecCollector(c.proc.devices.Codecs),
@@ -125,30 +125,30 @@ func (g *Gateway) newMetrics(c core, p admin.Program, auth *httpd.Auth, spans *t
 
 // mountWebhooks mounts the endpoints for networks, carriers and switches.
 func (g *Gateway) mountWebhooks(c core, auth *httpd.Auth) *uplink.Surface {
-	frames := uplink.New(c.proc.intakes[event.Uplink], c.proc.frames, c.stores.records.Devices, uplink.Options{AnswerTimeout: g.cfg.Inbound.AnswerWait, Logger: g.log})
-	frames.Mount(g.app, auth)
+	uplinks := uplink.New(c.proc.intakes[event.Uplink], c.proc.frames, c.stores.records.Devices, uplink.Options{AnswerTimeout: g.cfg.Inbound.AnswerWait, Logger: g.log})
+	uplinks.Mount(g.app, auth)
 	inbox := carrier.New(c.proc.intakes[event.SMS], carrier.Options{PublicURL: g.cfg.PublicURL, Logger: g.log})
 	inbox.Mount(g.app, auth)
 	inbox.MountReceipts(g.app, auth, c.proc.intakes[event.Receipt], c.sending.signer)
 	cdr.New(c.proc.intakes[event.CDR], cdr.Options{Logger: g.log}).Mount(g.app, auth)
-	return frames
+	return uplinks
 }
 
 // newAdmin returns the admin API.
 func (g *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry, users *user.Service, relays *inbound.RelayService, inventories *inventory.Service, ring *traffic.Ring) *admin.Surface {
 	records := c.stores.records
-	frames := uplink.NewInspector(c.proc.intakes[event.Uplink], c.proc.devices)
+	inspector := uplink.NewInspector(c.proc.intakes[event.Uplink], c.proc.devices)
 	tracer := &inbound.Tracer{
-		Posts:   posts{c.proc.intakes, c.proc.messages, frameTracer{frames, records.Devices, c.rules}.trace},
+		Posts:   posts{c.proc.intakes, c.proc.messages, frameTracer{inspector, records.Devices, c.rules}.trace},
 		Service: c.proc.inbound, Deliveries: records.Deliveries, Accounts: records.Accounts,
 	}
 	return admin.New(admin.Deps{
 		Node: g.node, Peers: admin.NewPeers(g.node, c.membership.keys, records.Gateways, time.Now), Recover: c.membership.Recover,
 		AcceptServer: func(ctx context.Context) (string, error) { return c.stores.primary.accept(ctx, records.DB) }, NewerServer: c.stores.primary.newestServer,
-		Accounts: records.Accounts, Inventory: inventories, Intakes: c.proc.inOrder(), Deliveries: records.Deliveries, Breakers: c.stores.cache.Breakers(), Credit: records.Credit,
+		Accounts: records.Accounts, Inventory: inventories, Intakes: c.proc.listedIntakes(), Deliveries: records.Deliveries, Breakers: c.stores.cache.Breakers(), Credit: records.Credit,
 		Messages: records.Messages, WaitReason: c.sending.submit.WaitReason, Relays: relays,
 		ReadMessage: carrier.ReadJSON, ReadPost: c.proc.messages.Messages, Explain: c.proc.inbound.Explain, Trace: tracer.Trace,
-		IoT: c.proc.devices, Rules: c.rules, Inspector: frames, Types: records.Devices, Effects: replay.NewStore(records.DB),
+		IoT: c.proc.devices, Rules: c.rules, Inspector: inspector, Types: records.Devices, Effects: replay.NewStore(records.DB),
 		SIMs: records.SIMs, Pools: records.Pools, Usage: records.Usage, Jobs: records.Jobs, Ledgers: c.ledgers.Service,
 		Backends: g.checks, Metrics: metrics, Now: time.Now, Logger: g.log,
 		Users: users, Provider: providerOf(g.cfg), Audit: records.Audit,
@@ -175,13 +175,13 @@ func providerOf(c config.Config) admin.Provider {
 
 // previewer returns a function that returns the signed request of a delivery with all headers, and
 // the reason why the client would refuse the request. It sends nothing and resolves no host names.
-func previewer(send *worker.Worker, http *httpout.Client, g *guard.Guard) outbox.Previewer {
+func previewer(worker *worker.Worker, client *httpout.Client, g *guard.Guard) outbox.Previewer {
 	return func(ctx context.Context, d outbox.Delivery) (outbox.Request, string, error) {
-		signed, err := send.Preview(ctx, d)
+		signed, err := worker.Preview(ctx, d)
 		if err != nil {
 			return outbox.Request{}, "", err
 		}
-		req, unsendable := http.Preview(ctx, signed)
+		req, unsendable := client.Preview(ctx, signed)
 		return req, errorText(cmp.Or(unsendable, g.CheckURL(signed.URL))), nil
 	}
 }

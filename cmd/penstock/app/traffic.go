@@ -24,7 +24,7 @@ func trafficSeries() []traffic.Series {
 func (g *Gateway) openTraffic(c core, p admin.Program) *traffic.Ring {
 	ring := traffic.Open(filepath.Join(g.cfg.DataDir, trafficFile), trafficSeries(), g.log)
 	g.onClose(ring.Close)
-	g.onStart(traffic.NewSampler(ring, func() []uint64 { return countTraffic(c.proc.inOrder(), p) }).Run)
+	g.onStart(traffic.NewSampler(ring, func() []uint64 { return countTraffic(c.proc.listedIntakes(), p) }).Run)
 	return ring
 }
 

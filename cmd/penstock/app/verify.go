@@ -30,25 +30,25 @@ type verifyCommand struct {
 }
 
 // Run prints a line for each ledger or file and each fault. It fails if there is a fault.
-func (v verifyCommand) Run(w client.Environment) error {
+func (v verifyCommand) Run(env client.Environment) error {
 	heads, err := readAll(v.Head)
 	if err != nil {
 		return err
 	}
 	good := true
 	if len(v.Files) == 0 {
-		good, err = v.store(w, heads)
+		good, err = v.verifyStore(env, heads)
 	}
 	for _, name := range v.Files {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			return err
 		}
-		r, err := v.file(text, heads)
+		r, err := v.verifyFile(text, heads)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		good = report(w.Stdout, name, r) && good
+		good = report(env.Stdout, name, r) && good
 	}
 	if err == nil && !good {
 		err = errReported
@@ -67,8 +67,8 @@ func readAll(names []string) (texts []string, err error) {
 	return texts, nil
 }
 
-// file verifies an export, whose first line has a head and a ledger, or a history.
-func (v verifyCommand) file(text []byte, heads []string) (ledger.Report, error) {
+// verifyFile verifies an export, whose first line has a head and a ledger, or a history.
+func (v verifyCommand) verifyFile(text []byte, heads []string) (ledger.Report, error) {
 	data, _, _ := bytes.Cut(text, []byte("\n"))
 	if bytes.Contains(data, []byte(`"head"`)) && bytes.Contains(data, []byte(`"ledger"`)) && !bytes.Contains(data, []byte(`"meta"`)) {
 		return ledger.VerifyExport(bytes.NewReader(text), v.Key, heads...)
@@ -76,9 +76,9 @@ func (v verifyCommand) file(text []byte, heads []string) (ledger.Report, error) 
 	return ledger.VerifyHistory(text, v.Key, heads...)
 }
 
-// store verifies the stored ledgers.
-func (v verifyCommand) store(w client.Environment, heads []string) (good bool, err error) {
-	cfg, err := config.Load(v.Config, w.Variables)
+// verifyStore verifies the stored ledgers.
+func (v verifyCommand) verifyStore(env client.Environment, heads []string) (good bool, err error) {
+	cfg, err := config.Load(v.Config, env.Variables)
 	if err != nil {
 		return false, err
 	}
@@ -91,7 +91,7 @@ func (v verifyCommand) store(w client.Environment, heads []string) (good bool, e
 	}
 	var stores backends
 	defer func() { _ = stores.close() }()
-	if err := stores.openRecords(w.Context, cfg, slog.New(slog.DiscardHandler)); err != nil {
+	if err := stores.openRecords(env.Context, cfg, slog.New(slog.DiscardHandler)); err != nil {
 		return false, err
 	}
 	result, err := checkpoints.Read(filepath.Join(cfg.DataDir, headsFile))
@@ -102,23 +102,23 @@ func (v verifyCommand) store(w client.Environment, heads []string) (good bool, e
 	if err != nil {
 		return false, err
 	}
-	accounts, err := stores.records.Accounts.Accounts(w.Context)
+	accounts, err := stores.records.Accounts.Accounts(env.Context)
 	if err != nil {
 		return false, err
 	}
-	lost, err := s.LostLedgers(w.Context)
+	lost, err := s.LostLedgers(env.Context)
 	if err != nil {
 		return false, err
 	}
 	for _, problem := range lost {
-		fmt.Fprintln(w.Stdout, problem)
+		fmt.Fprintln(env.Stdout, problem)
 	}
 	good, found := len(lost) == 0, 0
-	progress := client.NewProgress(w, "verify", func(n int64) string { return fmt.Sprintf("%d accounts", n) })
+	progress := client.NewProgress(env, "verify", func(n int64) string { return fmt.Sprintf("%d accounts", n) })
 	defer progress.End()
 	progress.Expect(int64(len(accounts)))
 	for _, a := range accounts {
-		n, ok, err := v.account(w.Context, progress.Over(w.Stdout), s, a, heads)
+		n, ok, err := v.verifyAccount(env.Context, progress.Over(env.Stdout), s, a, heads)
 		progress.Add(1)
 		if err != nil {
 			return false, err
@@ -131,7 +131,7 @@ func (v verifyCommand) store(w client.Environment, heads []string) (good bool, e
 	return good, nil
 }
 
-func (v verifyCommand) account(ctx context.Context, writer io.Writer, s *ledger.Service, a account.Account, heads []string) (found int, good bool, err error) {
+func (v verifyCommand) verifyAccount(ctx context.Context, writer io.Writer, s *ledger.Service, a account.Account, heads []string) (found int, good bool, err error) {
 	ledgers, err := s.Ledgers(ctx, a.ID)
 	if err != nil {
 		return 0, false, err
@@ -147,7 +147,7 @@ func (v verifyCommand) account(ctx context.Context, writer io.Writer, s *ledger.
 			return found, false, err
 		}
 		if v.Key != "" && v.Key != r.Key {
-			fmt.Fprintln(writer, "the stored key is not that of --key")
+			fmt.Fprintln(writer, "the stored key differs from --key")
 			good = false
 		}
 		good = report(writer, a.Name+"/"+l.ID, r) && good
@@ -155,8 +155,8 @@ func (v verifyCommand) account(ctx context.Context, writer io.Writer, s *ledger.
 	return found, good, nil
 }
 
-// report prints the faults of a ledger, or one line if it has none, and reports whether it has
-// none.
+// report prints the faults of a ledger and returns false, or prints one line and returns true if the
+// ledger has no faults.
 func report(writer io.Writer, name string, r ledger.Report) bool {
 	for _, f := range r.Faults {
 		fmt.Fprintf(writer, "%s: %s\n", name, f)

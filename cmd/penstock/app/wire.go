@@ -113,7 +113,7 @@ func (g *Gateway) open(ctx context.Context) (err error) {
 			return err
 		}
 		if taken {
-			return errors.New(c.membership.Halted())
+			return errors.New(c.membership.HaltReason())
 		}
 	}
 	lookups, err := g.openLookup(stores.records)
@@ -189,7 +189,7 @@ func (g *Gateway) openBackends(ctx context.Context) (backends, error) {
 func (g *Gateway) newInventory(records *recordStores, limits sim.LimitEnforcer, rules *rule.Service) *inventory.Service {
 	return inventory.New(inventory.Deps{
 		Store: inventory.NewStore(records.DB), Accounts: records.Accounts, Devices: records.Devices, Relays: records.Inbound, Ledgers: records.Ledgers,
-		Networks: records.Lookups, Credit: records.Credit, Trunks: records.Trunks, SIMs: declaredSIMs{records.SIMs, limits}, Rules: rules, Audit: records.Audit,
+		Networks: records.Lookups, Credit: records.Credit, Trunks: records.Trunks, SIMs: inventorySIMs{records.SIMs, limits}, Rules: rules, Audit: records.Audit,
 		CheckURL: guard.New(g.cfg.Egress.Allow).CheckURL, CheckSource: checkSource(g.codecs),
 		AllowHTTPCallback: g.cfg.Egress.AllowHTTPCallback, Now: time.Now,
 	})

@@ -21,8 +21,8 @@ type Apply struct {
 }
 
 // Run applies the inventory and prints the changes, or all mistakes.
-func (a Apply) Run(w Environment) error {
-	data, err := ReadFile(w, a.File)
+func (a Apply) Run(env Environment) error {
+	data, err := ReadFile(env, a.File)
 	if err != nil {
 		return err
 	}
@@ -38,14 +38,14 @@ func (a Apply) Run(w Environment) error {
 	if a.AllowRemovals != 0 {
 		query.Set("allow_removals", strconv.Itoa(a.AllowRemovals))
 	}
-	body, err := a.Request(w, "the inventory", http.MethodPut, "/admin/inventory?"+query.Encode(), data)
+	body, err := a.Request(env, "the inventory", http.MethodPut, "/admin/inventory?"+query.Encode(), data)
 	if err != nil {
 		return err
 	}
 	if a.JSON {
-		return printLine(w, "%s", body)
+		return printLine(env, "%s", body)
 	}
-	return printApplied(w.Stdout, body)
+	return printApplied(env.Stdout, body)
 }
 
 // printApplied prints the result of an apply, with a line for each record.

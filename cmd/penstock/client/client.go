@@ -47,9 +47,9 @@ type Flags struct {
 
 // serverURL returns the URL of the gateway: the flag, else PENSTOCK_SERVER, else defaultURL. A URL
 // without a scheme becomes an http URL.
-func serverURL(w Environment, flag, defaultURL string) string {
+func serverURL(env Environment, flag, defaultURL string) string {
 	server := flag
-	for _, v := range w.Variables {
+	for _, v := range env.Variables {
 		if value, ok := strings.CutPrefix(v, config.ServerVariable+"="); ok && server == "" {
 			server = value
 		}
@@ -64,19 +64,19 @@ func serverURL(w Environment, flag, defaultURL string) string {
 // Request makes a request to the admin API of the gateway and returns the body of the answer. Unless the
 // status is 2xx or in accepted, it returns an error that begins with label and lists the invalid
 // fields.
-func (f Flags) Request(w Environment, label, method, target string, data []byte, accepted ...int) ([]byte, error) {
-	c, err := config.Load("", w.Variables)
+func (f Flags) Request(env Environment, label, method, target string, data []byte, accepted ...int) ([]byte, error) {
+	c, err := config.Load("", env.Variables)
 	if err != nil {
 		return nil, err
 	}
 	f.AdminToken = cmp.Or(f.AdminToken, c.AdminToken)
 	if f.AdminToken == "" {
-		if f.AdminToken, err = tokenFile(c, AdminTokenFile); err != nil {
+		if f.AdminToken, err = readTokenFile(c, AdminTokenFile); err != nil {
 			return nil, fmt.Errorf("no admin token: set --admin-token or PENSTOCK_ADMIN_TOKEN (%w)", err)
 		}
 	}
-	server := serverURL(w, f.Server, c.LocalURL())
-	status, body, err := do(w, label, method, server, target, data, http.Header{"Authorization": {"Bearer " + f.AdminToken}})
+	server := serverURL(env, f.Server, c.LocalURL())
+	status, body, err := do(env, label, method, server, target, data, http.Header{"Authorization": {"Bearer " + f.AdminToken}})
 	if err != nil {
 		return nil, err
 	}
@@ -92,23 +92,23 @@ func (f Flags) Request(w Environment, label, method, target string, data []byte,
 // errToken means that the gateway refuses the admin token.
 var errToken = errors.New("401 Unauthorized")
 
-// tokenFile reads a token from the data directory.
-func tokenFile(c config.Config, name string) (string, error) {
+// readTokenFile reads a token from the data directory.
+func readTokenFile(c config.Config, name string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(c.DataDir, name))
 	return strings.TrimSpace(string(b)), err
 }
 
 // do makes a request, reads the answer and shows the progress. The timeout is ten minutes, because a
 // replay can take minutes.
-func do(w Environment, label, method, server, target string, data []byte, header http.Header) (status int, body []byte, err error) {
-	ctx, cancel := context.WithTimeout(w.Context, 10*time.Minute)
+func do(env Environment, label, method, server, target string, data []byte, header http.Header) (status int, body []byte, err error) {
+	ctx, cancel := context.WithTimeout(env.Context, 10*time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, server+target, bytes.NewReader(data))
 	if err != nil {
 		return 0, nil, err
 	}
 	req.Header = header
-	progress := NewProgress(w, label, kilobytes)
+	progress := NewProgress(env, label, kilobytes)
 	defer progress.End()
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -159,14 +159,14 @@ func dataOf[T any](label string, answer []byte) (T, error) {
 		Data T `json:"data"`
 	}
 	if err := json.Unmarshal(answer, &a); err != nil {
-		return a.Data, fmt.Errorf("%s: unexpected answer, perhaps not of a gateway: %w", label, err)
+		return a.Data, fmt.Errorf("%s: unexpected answer, perhaps not from a gateway: %w", label, err)
 	}
 	return a.Data, nil
 }
 
 // show makes a request to the admin API of the gateway, with fields as its body unless they are nil.
 // It prints the data of the answer as JSON with --json, else with printText.
-func show[T any](f Flags, w Environment, label, method, target string, fields map[string]any, printText func(T) error) error {
+func show[T any](f Flags, env Environment, label, method, target string, fields map[string]any, printText func(T) error) error {
 	var body []byte
 	if fields != nil {
 		var err error
@@ -174,7 +174,7 @@ func show[T any](f Flags, w Environment, label, method, target string, fields ma
 			return err
 		}
 	}
-	answer, err := f.Request(w, label, method, target, body)
+	answer, err := f.Request(env, label, method, target, body)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func show[T any](f Flags, w Environment, label, method, target string, fields ma
 		if err != nil {
 			return err
 		}
-		return printLine(w, "%s", raw)
+		return printLine(env, "%s", raw)
 	}
 	data, err := dataOf[T](label, answer)
 	if err != nil {
@@ -193,20 +193,20 @@ func show[T any](f Flags, w Environment, label, method, target string, fields ma
 }
 
 // ReadFile reads a file, or the standard input for "-".
-func ReadFile(w Environment, name string) ([]byte, error) {
+func ReadFile(env Environment, name string) ([]byte, error) {
 	if name == "-" {
-		return io.ReadAll(io.LimitReader(w.Stdin, 8<<20+1))
+		return io.ReadAll(io.LimitReader(env.Stdin, 8<<20+1))
 	}
 	return os.ReadFile(name)
 }
 
-func printLine(w Environment, format string, args ...any) error {
-	_, err := fmt.Fprintf(w.Stdout, format+"\n", args...)
+func printLine(env Environment, format string, args ...any) error {
+	_, err := fmt.Fprintf(env.Stdout, format+"\n", args...)
 	return err
 }
 
-// counted returns a number with its noun.
-func counted[N int | int64](n N, singular, plural string) string {
+// countText returns a number with its noun.
+func countText[N int | int64](n N, singular, plural string) string {
 	if n == 1 {
 		plural = singular
 	}
@@ -214,15 +214,15 @@ func counted[N int | int64](n N, singular, plural string) string {
 }
 
 // printRecords prints a table with a row for each record, or emptyText if there are none.
-func printRecords[T any](w Environment, records []T, emptyText string, head []string, row func(T) []string) error {
+func printRecords[T any](env Environment, records []T, emptyText string, head []string, row func(T) []string) error {
 	if len(records) == 0 {
-		return printLine(w, "%s", emptyText)
+		return printLine(env, "%s", emptyText)
 	}
 	rows := [][]string{head}
 	for _, record := range records {
 		rows = append(rows, row(record))
 	}
-	return printTable(w.Stdout, rows)
+	return printTable(env.Stdout, rows)
 }
 
 // printTable prints rows of cells in columns. Line breaks and tabs in cells become spaces.

@@ -47,7 +47,7 @@ func collections() map[string]collection {
 }
 
 // Run prints a table of the records, or all fields of one record.
-func (g Get) Run(w Environment) error {
+func (g Get) Run(env Environment) error {
 	kind, query := collections()[g.Kind], queryOf(map[string]string{"account": g.Account})
 	label := "get " + g.Kind
 	if g.Kind == "credit" && g.ID != "" {
@@ -68,7 +68,7 @@ func (g Get) Run(w Environment) error {
 		}
 	}
 	if g.ID != "" && kind.single {
-		return g.showRecord(w, label+" "+g.ID, kind.path+"/"+url.PathEscape(g.ID)+"?"+query.Encode())
+		return g.showRecord(env, label+" "+g.ID, kind.path+"/"+url.PathEscape(g.ID)+"?"+query.Encode())
 	}
 	if g.Kind == "messages" && g.ID != "" {
 		query.Set("ids", g.ID)
@@ -76,7 +76,7 @@ func (g Get) Run(w Environment) error {
 	if g.Kind != "accounts" {
 		query.Set("limit", strconv.Itoa(g.Limit))
 	}
-	answer, err := g.Request(w, label, http.MethodGet, kind.path+"?"+query.Encode(), nil)
+	answer, err := g.Request(env, label, http.MethodGet, kind.path+"?"+query.Encode(), nil)
 	if err != nil {
 		return err
 	}
@@ -85,23 +85,23 @@ func (g Get) Run(w Environment) error {
 		Meta struct{ Next any }
 	}
 	if err := json.Unmarshal(answer, &page); err != nil {
-		return fmt.Errorf("%s: unexpected answer, perhaps not of a gateway: %w", label, err)
+		return fmt.Errorf("%s: unexpected answer, perhaps not from a gateway: %w", label, err)
 	}
 	if g.ID != "" {
 		i := slices.IndexFunc(page.Data, func(record map[string]any) bool { return fmt.Sprint(record["id"]) == g.ID })
 		if i < 0 {
 			return fmt.Errorf("%s: %s is not among the first %d records", label, g.ID, len(page.Data))
 		}
-		return g.print(w, page.Data[i])
+		return g.print(env, page.Data[i])
 	}
 	if g.JSON {
-		return printLine(w, "%s", answer)
+		return printLine(env, "%s", answer)
 	}
 	heads := make([]string, len(kind.columns))
 	for i, column := range kind.columns {
 		heads[i] = strings.ToUpper(strings.ReplaceAll(column, "_", " "))
 	}
-	err = printRecords(w, page.Data, "no "+g.Kind, heads, func(record map[string]any) []string {
+	err = printRecords(env, page.Data, "no "+g.Kind, heads, func(record map[string]any) []string {
 		cells := make([]string, len(kind.columns))
 		for i, column := range kind.columns {
 			cells[i] = cellOf(record[column])
@@ -109,38 +109,38 @@ func (g Get) Run(w Environment) error {
 		return cells
 	})
 	if cursor := page.Meta.Next; err == nil && cursor != nil && cursor != "" {
-		_, err = fmt.Fprintf(w.Stderr, "there are more than these %d records: use --limit or filters\n", len(page.Data))
+		_, err = fmt.Fprintf(env.Stderr, "there are more than these %d records: use --limit or filters\n", len(page.Data))
 	}
 	return err
 }
 
 // showRecord requests a record and prints it.
-func (g Get) showRecord(w Environment, label, target string) error {
-	answer, err := g.Request(w, label, http.MethodGet, target, nil)
+func (g Get) showRecord(env Environment, label, target string) error {
+	answer, err := g.Request(env, label, http.MethodGet, target, nil)
 	if err != nil {
 		return err
 	}
 	var record map[string]any
 	if err := json.Unmarshal(answer, &record); err != nil {
-		return fmt.Errorf("%s: unexpected answer, perhaps not of a gateway: %w", label, err)
+		return fmt.Errorf("%s: unexpected answer, perhaps not from a gateway: %w", label, err)
 	}
 	if data, ok := record["data"].(map[string]any); ok {
 		record = data
 	}
-	return g.print(w, record)
+	return g.print(env, record)
 }
 
 // print prints a record as YAML or JSON.
-func (g Get) print(w Environment, record map[string]any) error {
+func (g Get) print(env Environment, record map[string]any) error {
 	text, err := json.Marshal(record)
 	if err != nil {
 		return err
 	}
 	if g.JSON {
-		return printLine(w, "%s", text)
+		return printLine(env, "%s", text)
 	}
 	if text, err = strict.YAML(text); err == nil {
-		_, err = w.Stdout.Write(text)
+		_, err = env.Stdout.Write(text)
 	}
 	return err
 }

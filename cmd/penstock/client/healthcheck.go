@@ -18,10 +18,10 @@ type Healthcheck struct {
 }
 
 // Run requests /healthz; it fails unless the gateway is alive.
-func (h Healthcheck) Run(w Environment) error {
+func (h Healthcheck) Run(env Environment) error {
 	client := http.DefaultClient
-	if h.Server = serverURL(w, h.Server, "-"); h.Server == "http://-" {
-		c, err := config.Load("", w.Variables)
+	if h.Server = serverURL(env, h.Server, "-"); h.Server == "http://-" {
+		c, err := config.Load("", env.Variables)
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func (h Healthcheck) Run(w Environment) error {
 			client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // this machine; the answer is not secret
 		}
 	}
-	ctx, cancel := context.WithTimeout(w.Context, 3*time.Second)
+	ctx, cancel := context.WithTimeout(env.Context, 3*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.Server+"/healthz", nil)
 	if err != nil {
@@ -47,6 +47,6 @@ func (h Healthcheck) Run(w Environment) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("healthz: %s: %s", resp.Status, body)
 	}
-	_, err = fmt.Fprintf(w.Stdout, "%s\n", body)
+	_, err = fmt.Fprintf(env.Stdout, "%s\n", body)
 	return err
 }

@@ -31,13 +31,13 @@ type Progress struct {
 	unit        func(n int64) string
 	quit        chan struct{}
 	ended       sync.WaitGroup
-	drawing     sync.Mutex
+	drawMu      sync.Mutex
 }
 
 // NewProgress shows progress on standard error, or returns nil if standard error is not a terminal.
 // unit formats the numbers.
-func NewProgress(w Environment, label string, unit func(n int64) string) *Progress {
-	f, ok := w.Stderr.(*os.File)
+func NewProgress(env Environment, label string, unit func(n int64) string) *Progress {
+	f, ok := env.Stderr.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return nil
 	}
@@ -55,9 +55,9 @@ func (p *Progress) run() {
 			timer.Stop()
 			return
 		case <-timer.C:
-			p.drawing.Lock()
+			p.drawMu.Lock()
 			_, _ = fmt.Fprint(p.writer, clearLine+p.line())
-			p.drawing.Unlock()
+			p.drawMu.Unlock()
 		}
 		wait = redrawEvery
 	}
@@ -117,8 +117,8 @@ type resultWriter struct {
 
 // Write implements io.Writer.
 func (r resultWriter) Write(b []byte) (int, error) {
-	r.progress.drawing.Lock()
-	defer r.progress.drawing.Unlock()
+	r.progress.drawMu.Lock()
+	defer r.progress.drawMu.Unlock()
 	_, _ = fmt.Fprint(r.progress.writer, clearLine)
 	return r.Writer.Write(b)
 }

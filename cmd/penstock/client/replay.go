@@ -71,22 +71,22 @@ type replayDeliveriesCommand struct {
 }
 
 // Run replays events and prints their number.
-func (r replayEventsCommand) Run(w Environment) error {
-	return r.replay(w, "events", "event", map[string]any{
+func (r replayEventsCommand) Run(env Environment) error {
+	return r.replay(env, "events", "event", map[string]any{
 		"source": r.Source, "device": r.Device, "decoder": r.Decoder, "relay": r.Relay, "reason": r.Reason, "dry_run": r.DryRun, "rules": r.Rules,
 	})
 }
 
 // Run replays deliveries and prints their number.
-func (r replayDeliveriesCommand) Run(w Environment) error {
-	return r.replay(w, "deliveries", "delivery", map[string]any{
+func (r replayDeliveriesCommand) Run(env Environment) error {
+	return r.replay(env, "deliveries", "delivery", map[string]any{
 		"relay": r.Relay, "number": r.Number, "target": r.Target, "reason": r.Reason, "include_delivered": r.IncludeDelivered,
 	})
 }
 
 // replay replays the records that the flags and fields select, and prints their number. plural
 // and singular are the noun of the records.
-func (f selectFlags) replay(w Environment, plural, singular string, fields map[string]any) error {
+func (f selectFlags) replay(env Environment, plural, singular string, fields map[string]any) error {
 	if f.Last != 0 && f.From != "" {
 		return errors.New("--last and --from cannot be used together")
 	}
@@ -101,28 +101,28 @@ func (f selectFlags) replay(w Environment, plural, singular string, fields map[s
 	if err != nil {
 		return err
 	}
-	answer, err := f.Request(w, "the replay", http.MethodPost, "/admin/"+plural+"/replay", body)
+	answer, err := f.Request(env, "the replay", http.MethodPost, "/admin/"+plural+"/replay", body)
 	if err != nil {
 		return err
 	}
 	if f.JSON {
-		return printLine(w, "%s", answer)
+		return printLine(env, "%s", answer)
 	}
 	var result replayAnswer
 	if err := json.Unmarshal(answer, &result); err != nil {
 		return fmt.Errorf("the replay: %w: %s", err, strings.TrimSpace(string(answer)))
 	}
 	if fields["dry_run"] == true {
-		return printDryRun(w.Stdout, result)
+		return printDryRun(env.Stdout, result)
 	}
-	line := counted(result.Count, singular, plural)
+	line := countText(result.Count, singular, plural)
 	if r := result.Readings; r.Added+r.Changed+r.Unchanged+r.Stays > 0 {
 		line += fmt.Sprintf("\nreadings: %d added, %d changed, %d unchanged, %d remain", r.Added, r.Changed, r.Unchanged, r.Stays)
 	}
 	if result.Deliveries+result.Alarms > 0 {
-		line += fmt.Sprintf("\n%s created, %s raised", counted(result.Deliveries, "delivery", "deliveries"), counted(result.Alarms, "alarm", "alarms"))
+		line += fmt.Sprintf("\n%s created, %s raised", countText(result.Deliveries, "delivery", "deliveries"), countText(result.Alarms, "alarm", "alarms"))
 	}
-	return printLine(w, "%s", line)
+	return printLine(env, "%s", line)
 }
 
 // replayAnswer is the answer to a replay or its dry run.
@@ -151,7 +151,7 @@ type replayAnswer struct {
 // printDryRun writes the result of a dry run as text.
 func printDryRun(writer io.Writer, r replayAnswer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", counted(r.Count, "event", "events"))
+	fmt.Fprintf(&b, "%s\n", countText(r.Count, "event", "events"))
 	if r.Examined > 0 && r.Rules {
 		b.WriteString("rules would be evaluated on the frames\n")
 	}

@@ -22,9 +22,9 @@ type Send struct {
 }
 
 // Run sends the message and prints the id for each number, or prints the cost with --preview.
-func (s Send) Run(w Environment) error {
+func (s Send) Run(env Environment) error {
 	if s.Text == "-" {
-		text, err := io.ReadAll(io.LimitReader(w.Stdin, 1<<20))
+		text, err := io.ReadAll(io.LimitReader(env.Stdin, 1<<20))
 		if err != nil {
 			return err
 		}
@@ -42,30 +42,30 @@ func (s Send) Run(w Environment) error {
 	if s.Preview {
 		target = "/v2/sms/preview"
 	}
-	answer, err := s.post(w, target, body)
+	answer, err := s.post(env, target, body)
 	if err != nil {
 		return err
 	}
 	switch {
 	case s.JSON:
-		return printLine(w, "%s", answer)
+		return printLine(env, "%s", answer)
 	case s.Preview:
-		return printPreview(w, answer)
+		return printPreview(env, answer)
 	}
-	return printSent(w, answer)
+	return printSent(env, answer)
 }
 
-func (s Send) post(w Environment, target string, body []byte) ([]byte, error) {
-	c, err := config.Load("", w.Variables)
+func (s Send) post(env Environment, target string, body []byte) ([]byte, error) {
+	c, err := config.Load("", env.Variables)
 	if err != nil {
 		return nil, err
 	}
 	if s.Token == "" {
-		if s.Token, err = tokenFile(c, DemoTokenFile); err != nil {
+		if s.Token, err = readTokenFile(c, DemoTokenFile); err != nil {
 			return nil, fmt.Errorf("no token: set --token (%w)", err)
 		}
 	}
-	status, answer, err := do(w, "the message", http.MethodPost, serverURL(w, s.Server, c.LocalURL()), target, body,
+	status, answer, err := do(env, "the message", http.MethodPost, serverURL(env, s.Server, c.LocalURL()), target, body,
 		http.Header{"Content-Type": {"application/json"}, "X-Auth-Token": {s.Token}})
 	if err != nil {
 		return nil, err
@@ -80,20 +80,20 @@ func (s Send) post(w Environment, target string, body []byte) ([]byte, error) {
 	return answer, nil
 }
 
-func printSent(w Environment, answer []byte) error {
+func printSent(env Environment, answer []byte) error {
 	sent, err := dataOf[[]struct {
 		ID          int64
 		Destination string
 	}]("the message", answer)
 	for _, m := range sent {
 		if err == nil {
-			err = printLine(w, "message %d to %s queued", m.ID, m.Destination)
+			err = printLine(env, "message %d to %s queued", m.ID, m.Destination)
 		}
 	}
 	return err
 }
 
-func printPreview(w Environment, answer []byte) error {
+func printPreview(env Environment, answer []byte) error {
 	p, err := dataOf[struct {
 		Parts     int   `json:"message_parts"`
 		Cost      int64 `json:"credit_cost"`
@@ -102,5 +102,5 @@ func printPreview(w Environment, answer []byte) error {
 	if err != nil {
 		return err
 	}
-	return printLine(w, "%s, %s of %d available", counted(p.Parts, "part", "parts"), counted(p.Cost, "credit", "credits"), p.Available)
+	return printLine(env, "%s, %s of %d available", countText(p.Parts, "part", "parts"), countText(p.Cost, "credit", "credits"), p.Available)
 }

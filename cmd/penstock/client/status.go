@@ -36,8 +36,8 @@ type gatewaysAnswer struct {
 }
 
 // Run prints the back ends and the gateways. It fails unless the gateway is ready.
-func (s Status) Run(w Environment) error {
-	body, err := s.Request(w, "the status", http.MethodGet, "/readyz", nil, http.StatusServiceUnavailable)
+func (s Status) Run(env Environment) error {
+	body, err := s.Request(env, "the status", http.MethodGet, "/readyz", nil, http.StatusServiceUnavailable)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (s Status) Run(w Environment) error {
 		return fmt.Errorf("the status: %w", err)
 	}
 	// The list of gateways is in the database, which may be down.
-	body, listErr := s.Request(w, "the gateways", http.MethodGet, "/admin/gateways", nil)
+	body, listErr := s.Request(env, "the gateways", http.MethodGet, "/admin/gateways", nil)
 	if errors.Is(listErr, errToken) {
 		return listErr
 	}
@@ -55,9 +55,9 @@ func (s Status) Run(w Environment) error {
 		listErr = json.Unmarshal(body, &answer)
 	}
 	if s.JSON {
-		err = json.NewEncoder(w.Stdout).Encode(map[string]any{"status": ready.Status, "backends": ready.Backends, "gateways": answer.Data})
+		err = json.NewEncoder(env.Stdout).Encode(map[string]any{"status": ready.Status, "backends": ready.Backends, "gateways": answer.Data})
 	} else {
-		err = printStatus(w.Stdout, ready, answer)
+		err = printStatus(env.Stdout, ready, answer)
 	}
 	if err = errors.Join(err, listErr); err == nil && ready.Status != "ready" {
 		err = errors.New("the gateway is not ready")

@@ -55,8 +55,8 @@ const unknownState = "unknown"
 
 // Run prints events until it is interrupted. It prints an event when it arrives and again when its
 // state changes.
-func (t Tail) Run(w Environment) error {
-	f := follower{Tail: t, Environment: w, states: map[string]string{}}
+func (t Tail) Run(env Environment) error {
+	f := follower{Tail: t, Environment: env, states: map[string]string{}}
 	if err := f.begin(); err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (t Tail) Run(w Environment) error {
 	defer tick.Stop()
 	for {
 		select {
-		case <-w.Context.Done():
+		case <-env.Context.Done():
 			return nil
 		case <-tick.C:
 		}
@@ -72,7 +72,7 @@ func (t Tail) Run(w Environment) error {
 		switch {
 		case err == nil:
 			f.print(events)
-		case w.Context.Err() == nil: // not an error of the interruption
+		case env.Context.Err() == nil: // the command was not interrupted
 			return err
 		}
 	}

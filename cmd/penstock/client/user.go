@@ -30,14 +30,14 @@ type userAddCommand struct {
 }
 
 // Run adds the user.
-func (u userAddCommand) Run(w Environment) error {
-	password, err := readPassword(w, "Password of "+u.Name)
+func (u userAddCommand) Run(env Environment) error {
+	password, err := readPassword(env, "Password of "+u.Name)
 	if err != nil {
 		return err
 	}
 	fields := withoutEmpty(map[string]any{"name": u.Name, "role": u.Role, "password": password, "account": u.Account})
-	return show(u.Flags, w, "the user", http.MethodPost, "/admin/users", fields, func(added userView) error {
-		return printLine(w, "user %s added as %s", added.Name, added.Role)
+	return show(u.Flags, env, "the user", http.MethodPost, "/admin/users", fields, func(added userView) error {
+		return printLine(env, "user %s added as %s", added.Name, added.Role)
 	})
 }
 
@@ -54,11 +54,11 @@ type userView struct {
 }
 
 // Run prints a table.
-func (u userListCommand) Run(w Environment) error {
+func (u userListCommand) Run(env Environment) error {
 	const noUsers = "there are no users; add one with: penstock user add NAME --role admin"
 	head := []string{"NAME", "ROLE", "ACCOUNT", "PROVIDER", "STATE", "LAST SIGN-IN"}
-	return show(u.Flags, w, "list users", http.MethodGet, "/admin/users", nil, func(users []userView) error {
-		return printRecords(w, users, noUsers, head, func(user userView) []string {
+	return show(u.Flags, env, "list users", http.MethodGet, "/admin/users", nil, func(users []userView) error {
+		return printRecords(env, users, noUsers, head, func(user userView) []string {
 			acct, state, signedIn := "-", "enabled", "never"
 			if user.Account != nil {
 				acct = fmt.Sprint(*user.Account)
@@ -79,19 +79,19 @@ type userSetCommand struct {
 	Role     string `help:"viewer, operator, admin or account." placeholder:"ROLE"`
 	Account  string `help:"The account's name or id, for the role account." placeholder:"ACCOUNT"`
 	Password bool   `help:"Set a new password, read from standard input or entered at a prompt."`
-	Disable  bool   `help:"Disable the user, who can then not sign in." xor:"state"`
+	Disable  bool   `help:"Disable the user, who can then no longer sign in." xor:"state"`
 	Enable   bool   `help:"Enable a disabled user." xor:"state"`
 	Flags
 }
 
 // Run changes the user.
-func (u userSetCommand) Run(w Environment) error {
+func (u userSetCommand) Run(env Environment) error {
 	fields := withoutEmpty(map[string]any{"role": u.Role, "account": u.Account})
 	if u.Disable || u.Enable {
 		fields["disabled"] = u.Disable
 	}
 	if u.Password {
-		password, err := readPassword(w, "New password of "+u.Name)
+		password, err := readPassword(env, "New password of "+u.Name)
 		if err != nil {
 			return err
 		}
@@ -100,8 +100,8 @@ func (u userSetCommand) Run(w Environment) error {
 	if len(fields) == 0 {
 		return errors.New("nothing to change: set --role, --account, --password, --disable or --enable")
 	}
-	return show(u.Flags, w, "the user", http.MethodPatch, "/admin/users/"+url.PathEscape(u.Name), fields, func(changed userView) error {
-		return printLine(w, "user %s changed; its sessions have ended", changed.Name)
+	return show(u.Flags, env, "the user", http.MethodPatch, "/admin/users/"+url.PathEscape(u.Name), fields, func(changed userView) error {
+		return printLine(env, "user %s changed; its sessions have ended", changed.Name)
 	})
 }
 
@@ -111,34 +111,34 @@ type userRemoveCommand struct {
 }
 
 // Run removes the user.
-func (u userRemoveCommand) Run(w Environment) error {
-	if _, err := u.Request(w, "user "+u.Name, http.MethodDelete, "/admin/users/"+url.PathEscape(u.Name), nil); err != nil {
+func (u userRemoveCommand) Run(env Environment) error {
+	if _, err := u.Request(env, "user "+u.Name, http.MethodDelete, "/admin/users/"+url.PathEscape(u.Name), nil); err != nil {
 		return err
 	}
 	if u.JSON {
-		return json.NewEncoder(w.Stdout).Encode(map[string]string{"removed": u.Name})
+		return json.NewEncoder(env.Stdout).Encode(map[string]string{"removed": u.Name})
 	}
-	return printLine(w, "user %s removed", u.Name)
+	return printLine(env, "user %s removed", u.Name)
 }
 
 // readPassword reads a password or secret twice from a terminal, without an echo, else once from the
 // first line of standard input. The password is not an argument, because other users can see arguments.
-func readPassword(w Environment, prompt string) (string, error) {
-	if file, ok := w.Stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		password, err := readHidden(w, file, prompt+": ")
+func readPassword(env Environment, prompt string) (string, error) {
+	if file, ok := env.Stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		password, err := readHidden(env, file, prompt+": ")
 		if err != nil {
 			return "", err
 		}
-		repeated, err := readHidden(w, file, "Again: ")
+		repeated, err := readHidden(env, file, "Again: ")
 		if err == nil && password != repeated {
 			err = errors.New("the two entries differ")
 		}
 		return password, err
 	}
 	line := ""
-	if w.Stdin != nil {
+	if env.Stdin != nil {
 		var err error
-		line, err = bufio.NewReader(w.Stdin).ReadString('\n')
+		line, err = bufio.NewReader(env.Stdin).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
 			return "", fmt.Errorf("standard input: %w", err)
 		}
@@ -149,9 +149,9 @@ func readPassword(w Environment, prompt string) (string, error) {
 	return line, nil
 }
 
-func readHidden(w Environment, file *os.File, prompt string) (string, error) {
-	_, _ = fmt.Fprint(w.Stderr, prompt)
+func readHidden(env Environment, file *os.File, prompt string) (string, error) {
+	_, _ = fmt.Fprint(env.Stderr, prompt)
 	text, err := term.ReadPassword(int(file.Fd()))
-	_, _ = fmt.Fprintln(w.Stderr)
+	_, _ = fmt.Fprintln(env.Stderr)
 	return string(text), err
 }

@@ -39,7 +39,7 @@ func (s *Simulator) Submit(ctx context.Context, m carrier.Submission, done func(
 	for _, state := range states {
 		wait, err := s.report(ctx, m.ID, state)
 		if err != nil {
-			done(reportFailed(err))
+			done(reportFailure(err))
 			return
 		}
 		waits = append(waits, wait)
@@ -47,7 +47,7 @@ func (s *Simulator) Submit(ctx context.Context, m carrier.Submission, done func(
 	go func() {
 		for _, wait := range waits {
 			if err := wait(ctx); err != nil {
-				done(reportFailed(err))
+				done(reportFailure(err))
 				return
 			}
 		}
@@ -55,7 +55,7 @@ func (s *Simulator) Submit(ctx context.Context, m carrier.Submission, done func(
 	}()
 }
 
-func reportFailed(err error) carrier.Outcome {
+func reportFailure(err error) carrier.Outcome {
 	return carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "simulator: cannot write the report to the journal", Cause: "simulator: cannot write the report to the journal: " + err.Error()}
 }
 

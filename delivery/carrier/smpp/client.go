@@ -23,7 +23,7 @@ import (
 type Client struct {
 	o       Options
 	status  status
-	current atomic.Pointer[session] // the bound session, if it may send; otherwise nil
+	session atomic.Pointer[session] // the bound session, if it may send; otherwise nil
 	onBound func()
 }
 
@@ -77,8 +77,8 @@ func (c *Client) bindAndServe(ctx context.Context) error {
 	c.o.Logger.Info("bind is up", "address", c.o.Addr, "smsc", l.systemID)
 	s := newSession(c, l)
 	if c.o.Bind != Receiver {
-		c.current.Store(s)
-		defer c.current.Store(nil)
+		c.session.Store(s)
+		defer c.session.Store(nil)
 		if c.onBound != nil {
 			c.onBound()
 		}

@@ -5,7 +5,7 @@
 // messages over them. A Client binds as transceiver, receiver or transmitter, binds
 // again when the link breaks, with exponential backoff and jitter, and checks the link
 // with enquire_link. It answers a deliver_sm or data_sm with ESME_ROK after the PDU was
-// accepted, that is, written to disk, and with ESME_RX_T_APPN if that failed: then
+// accepted, that is, written to disk, and with ESME_RX_T_APPN if the write failed: then
 // the SMSC retries. Many PDUs are in flight at once, so that they share group commits of
 // the journal.
 //

@@ -36,7 +36,7 @@ func TestRememberedPDUsAreBounded(t *testing.T) {
 		d.id(n, []byte("a"))
 	}
 	if d.id(1, []byte("a")) != id {
-		t.Error("one of the last ten PDUs has another id")
+		t.Error("PDU 1 has another id after 11 other PDUs, want the same id")
 	}
 	for n := uint32(13); n <= 1000; n++ {
 		d.id(n, []byte("a"))
@@ -45,7 +45,7 @@ func TestRememberedPDUsAreBounded(t *testing.T) {
 		}
 	}
 	if d.id(1, []byte("a")) == id {
-		t.Error("a PDU before the last ten has the same id")
+		t.Error("PDU 1 has the same id after 999 other PDUs, want another id")
 	}
 }
 

@@ -133,7 +133,7 @@ func errorStatus(err error) uint32 {
 	return uint32(data.ESME_RINVCMDLEN)
 }
 
-// responsePDU returns the response to a PDU: the command's own, or generic_nack
+// responsePDU returns the response to a PDU: the response of its command, or generic_nack
 // for an unsupported command or an invalid length.
 func responsePDU(h smpp.Header, status uint32) []byte {
 	p := pdu.NewGenericNack()

@@ -72,8 +72,8 @@ func (o *outstanding) add(r *pendingRequest) bool {
 	}
 }
 
-// open reports whether add accepts a request.
-func (o *outstanding) open() bool {
+// hasRoom reports whether add accepts a request.
+func (o *outstanding) hasRoom() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return !o.closed && len(o.toWrite) < cap(o.toWrite)
@@ -141,14 +141,14 @@ func (s *session) expirePending() {
 	now := s.o.Now()
 	for _, r := range s.outstanding.expire(now.Add(-s.o.AnswerTimeout), now.Add(-lateFactor*s.o.AnswerTimeout)) {
 		if r.abandon() {
-			r.done(unsent("the SMSC has not read for " + s.o.AnswerTimeout.String()))
+			r.done(unsentOutcome("the SMSC has not read for " + s.o.AnswerTimeout.String()))
 			continue
 		}
 		r.done(carrier.Outcome{Verdict: carrier.Unknown, Reason: "the SMSC has not answered within " + s.o.AnswerTimeout.String()})
 	}
 }
 
-func unsent(reason string) carrier.Outcome {
+func unsentOutcome(reason string) carrier.Outcome {
 	return carrier.Outcome{Verdict: carrier.RetryLater, NotSubmitted: true, Reason: reason}
 }
 
@@ -157,7 +157,7 @@ func unsent(reason string) carrier.Outcome {
 func (s *session) failPending(cause error) {
 	for _, r := range s.outstanding.close() {
 		if r.abandon() {
-			r.done(unsent("the bind ended before it was sent"))
+			r.done(unsentOutcome("the bind ended before the message was sent"))
 			continue
 		}
 		const reason = "the bind ended before the SMSC answered"

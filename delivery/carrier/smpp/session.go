@@ -176,7 +176,7 @@ func (s *session) keepAlive() {
 	}
 }
 
-// maxWrite is the number of octets from which no further PDU is added to a write.
+// maxWrite is the number of octets after which no further PDU is added to a write.
 const maxWrite = 32 << 10
 
 // send enqueues a PDU to be written. It must not be called after run has ended.

@@ -26,19 +26,19 @@ func (c *Client) Submit(_ context.Context, m carrier.Submission, done func(carri
 		return
 	}
 	request := &pendingRequest{raw: marshal(p), sequence: uint32(p.SequenceNumber), submittedAt: c.o.Now(), done: done}
-	s := c.current.Load()
+	s := c.session.Load()
 	switch {
 	case s == nil:
-		done(unsent("the carrier is not bound"))
+		done(unsentOutcome("the carrier is not bound"))
 	case !s.outstanding.add(request):
-		done(unsent("the bind ends, or the SMSC does not read"))
+		done(unsentOutcome("the bind is ending, or the SMSC does not read"))
 	}
 }
 
 // Ready reports whether there is a session that accepts submissions.
 func (c *Client) Ready() bool {
-	s := c.current.Load()
-	return s != nil && s.outstanding.open()
+	s := c.session.Load()
+	return s != nil && s.outstanding.hasRoom()
 }
 
 func (c *Client) submitSM(m *carrier.Submission) (*pdu.SubmitSM, error) {

@@ -375,7 +375,7 @@ func TestOutcomesOfALostBindAreReportedAtOnce(t *testing.T) {
 func TestABindWithAWindowOfUnwrittenRequestsIsNotOpen(t *testing.T) {
 	o := newOutstanding(2)
 	for i, want := range []bool{true, true, false} {
-		relaytest.Equal(t, fmt.Sprint("open before request ", i), o.open(), want)
+		relaytest.Equal(t, fmt.Sprint("open before request ", i), o.hasRoom(), want)
 		relaytest.Equal(t, fmt.Sprint("request is added ", i), o.add(&pendingRequest{sequence: uint32(i)}), want)
 	}
 }

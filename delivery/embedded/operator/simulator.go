@@ -1,7 +1,7 @@
 // Package operator simulates a SIM operator, for a gateway without one: it completes
 // commands at once, delivers no message, and marks its results as simulated. It has no
-// state: a result depends only on the SIM and the time of the command, and is the same
-// after a restart.
+// state: a result depends only on the SIM, the command and the time since the command, so that a
+// restart does not change it.
 //
 // The last four digits of an ICCID select other results, see docs/simulators.md.
 package operator
@@ -23,7 +23,8 @@ import (
 // Slow is the duration of the commands of a slow SIM.
 const Slow = 5 * time.Second
 
-// Simulator is an operator.SIMs and a provisioning.Operator; the zero value works.
+// Simulator implements SIMs of package delivery/operator, and provisioning.Operator. The zero value
+// works.
 type Simulator struct {
 	Now func() time.Time // nil means time.Now
 }
@@ -36,18 +37,18 @@ func (Simulator) Deliver(_ context.Context, _ string, m outbox.SIM) (attempt.SIM
 	case strings.HasSuffix(m.ICCID, "9004"):
 		return attempt.SIMResult{Simulated: true}, errors.New("the simulated operator fails downstream")
 	}
-	return attempt.SIMResult{Simulated: true, Response: "taken by the simulator, brought nowhere"}, nil
+	return attempt.SIMResult{Simulated: true, Response: "accepted by the simulator, not delivered"}, nil
 }
 
 // Ready returns KindUnavailable for a SIM whose operator is down.
 func (Simulator) Ready(_ context.Context, iccid string) error {
 	if strings.HasSuffix(iccid, "9004") {
-		return down()
+		return unavailable()
 	}
 	return nil
 }
 
-func down() error {
+func unavailable() error {
 	return relay.Errorf(relay.KindUnavailable, "operator: the simulated operator is down for this SIM")
 }
 
@@ -63,7 +64,7 @@ func (s Simulator) Command(_ context.Context, c provisioning.Command) (provision
 	case tail == "9003":
 		r.Pending = true
 	case tail == "9004", tail == "9005" && remaining > 0:
-		return r, down()
+		return r, unavailable()
 	case tail == "9006" && c.Action == provisioning.Activate:
 		r.State = sim.Suspended
 	case tail == "9007" && c.Action == provisioning.Activate:

@@ -156,8 +156,8 @@ func (j *Jobs) run(jb job.Job) {
 	defer cancel()
 	result, err := j.call(ctx, jb)
 	o := j.classify(jb, result, err)
-	saveCtx, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer done()
+	saveCtx, cancelSave := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancelSave()
 	log := j.deps.Logger.With("job_id", jb.ID, "account", jb.Account, "kind", string(jb.Kind))
 	if err := j.finish(saveCtx, jb, o); err != nil {
 		// The job runs again when its lease ends, with the same result.

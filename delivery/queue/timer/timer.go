@@ -1,8 +1,8 @@
 // Package timer schedules work on records with asynq. It is the only package that
 // uses asynq.
 //
-// A task contains only the name of a record, has the id of the record, and has the time at
-// which the handler is called next. The record determines the work of the handler, so a task
+// The payload of a task is a Ref, its id is the id of the record, and its time is the time at which
+// the handler is called next. The record determines the work of the handler, so a task
 // that runs twice, late or never does no harm. asynq does not count failures and does not
 // archive tasks. Its tasks may be lost at any time.
 package timer

@@ -25,7 +25,7 @@ type Handler struct {
 	nextHandler slog.Handler
 	context     func(ctx context.Context) []slog.Attr
 	repeats     *repeats
-	bound       string // identity of the attributes and groups that WithAttrs and WithGroup added
+	boundText   string // identity of the attributes and groups that WithAttrs and WithGroup added
 }
 
 // New returns a handler that writes to w. Close writes the suppressed lines.
@@ -48,11 +48,11 @@ func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	derived := *h
 	derived.nextHandler = h.nextHandler.WithAttrs(attrs)
 	var b strings.Builder
-	b.WriteString(h.bound)
+	b.WriteString(h.boundText)
 	for _, a := range attrs {
 		writeIdentity(&b, a)
 	}
-	derived.bound = b.String()
+	derived.boundText = b.String()
 	return &derived
 }
 
@@ -60,7 +60,7 @@ func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 func (h *Handler) WithGroup(name string) slog.Handler {
 	derived := *h
 	derived.nextHandler = h.nextHandler.WithGroup(name)
-	derived.bound += name + "\x01"
+	derived.boundText += name + "\x01"
 	return &derived
 }
 
@@ -86,7 +86,7 @@ func (h *Handler) Close() { h.repeats.flush() }
 // in each line. Lines about the same fault have the same hash.
 func (h *Handler) identity(r *slog.Record) uint64 {
 	var b strings.Builder
-	b.WriteString(r.Level.String() + "\x00" + r.Message + "\x00" + h.bound)
+	b.WriteString(r.Level.String() + "\x00" + r.Message + "\x00" + h.boundText)
 	r.Attrs(func(a slog.Attr) bool {
 		writeIdentity(&b, a)
 		return true
@@ -94,7 +94,7 @@ func (h *Handler) identity(r *slog.Record) uint64 {
 	return maphash.String(h.repeats.seed, b.String())
 }
 
-// writeIdentity writes an attribute in the form that identity hashes. It ignores numbers in the text
+// writeIdentity writes an attribute for identity to hash. It ignores numbers in the text
 // of an error, because they may be ports or counters.
 func writeIdentity(b *strings.Builder, a slog.Attr) {
 	switch a.Key {
@@ -103,13 +103,13 @@ func writeIdentity(b *strings.Builder, a slog.Attr) {
 	}
 	text := a.Value.Resolve().String()
 	if a.Key == "error" {
-		text = withoutNumbers(text)
+		text = replaceNumbers(text)
 	}
 	b.WriteString(a.Key + "\x00" + strconv.Quote(text))
 }
 
-// withoutNumbers replaces each number by #.
-func withoutNumbers(s string) string {
+// replaceNumbers replaces each number with #.
+func replaceNumbers(s string) string {
 	var b strings.Builder
 	digits := false
 	for _, r := range s {

@@ -24,14 +24,14 @@ type repeats struct {
 
 	mu     sync.Mutex
 	faults map[uint64]*fault
-	due    []*fault // in the order of the ends of their windows
+	byEnd  []*fault // the faults in the order in which their windows end
 	timer  *time.Timer
 }
 
 // fault is a line that was written within the last Window.
 type fault struct {
 	identity   uint64
-	until      time.Time
+	windowEnd  time.Time
 	suppressed int
 	handler    slog.Handler
 	lastRecord slog.Record
@@ -52,49 +52,49 @@ func (r *repeats) suppress(identity uint64, handler slog.Handler, record slog.Re
 	if f := r.faults[identity]; f != nil {
 		f.suppressed++
 		f.handler, f.lastRecord = handler, record.Clone()
-		if id := requestOf(record); id != "" && len(f.requests) < maxRequests {
+		if id := requestID(record); id != "" && len(f.requests) < maxRequests {
 			f.requests = append(f.requests, id)
 		}
 		return true
 	}
 	if len(r.faults) < maxFaults {
-		r.open(&fault{identity: identity})
+		r.openWindow(&fault{identity: identity})
 	}
 	return false
 }
 
-// open begins the window of a fault.
-func (r *repeats) open(f *fault) {
-	f.until, f.suppressed = time.Now().Add(Window), 0
+// openWindow begins the window of a fault.
+func (r *repeats) openWindow(f *fault) {
+	f.windowEnd, f.suppressed = time.Now().Add(Window), 0
 	f.requests = nil
 	r.faults[f.identity] = f
-	r.due = append(r.due, f)
+	r.byEnd = append(r.byEnd, f)
 	if r.timer == nil {
 		r.timer = time.AfterFunc(Window, r.expire)
 	}
 }
 
-// expire ends the windows that are over, and schedules the end of the next window.
+// expire closes the windows that have ended, and schedules the end of the next window.
 func (r *repeats) expire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
 	n := 0
-	for n < len(r.due) && !r.due[n].until.After(now) {
+	for n < len(r.byEnd) && !r.byEnd[n].windowEnd.After(now) {
 		n++
 	}
-	ended := r.due[:n]
-	r.due = slices.Clone(r.due[n:])
+	ended := r.byEnd[:n]
+	r.byEnd = slices.Clone(r.byEnd[n:])
 	for _, f := range ended {
 		delete(r.faults, f.identity)
 		if f.suppressed > 0 {
 			f.write()
-			r.open(f)
+			r.openWindow(f)
 		}
 	}
 	r.timer = nil
-	if len(r.due) > 0 {
-		r.timer = time.AfterFunc(time.Until(r.due[0].until), r.expire)
+	if len(r.byEnd) > 0 {
+		r.timer = time.AfterFunc(time.Until(r.byEnd[0].windowEnd), r.expire)
 	}
 }
 
@@ -105,12 +105,12 @@ func (r *repeats) flush() {
 	if r.timer != nil {
 		r.timer.Stop()
 	}
-	for _, f := range r.due {
+	for _, f := range r.byEnd {
 		if f.suppressed > 0 {
 			f.write()
 		}
 	}
-	r.timer, r.due = nil, nil
+	r.timer, r.byEnd = nil, nil
 	clear(r.faults)
 }
 
@@ -126,8 +126,8 @@ func (f *fault) write() {
 	_ = f.handler.Handle(context.Background(), line)
 }
 
-// requestOf returns the request id of a line, or "" if the line has none.
-func requestOf(line slog.Record) (id string) {
+// requestID returns the request id of a line, or "" if the line has none.
+func requestID(line slog.Record) (id string) {
 	line.Attrs(func(a slog.Attr) bool {
 		if a.Key == "request_id" {
 			id = a.Value.String()

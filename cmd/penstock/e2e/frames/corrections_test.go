@@ -106,7 +106,7 @@ func tryCorrection(g *e2e.Gateway, decoder, device string) {
 	relaytest.NoError(g.T, os.WriteFile(source, []byte(correctedSource), 0o600))
 	const want = `frame 1  2026-03-01T10:03:00Z  event …  device 70b3d57ed00f0001  chirpstack-v4  001e  port 2  … µs
   temperature = 3
-  reading temperature (temperature): 3, stored is 3
+  reading temperature (temperature): 3, stored value: 3
 
 frame 2  2026-03-01T10:02:00Z  event …  device 70b3d57ed00f0001  chirpstack-v4  30  port 2  … µs
   temperature = 4.8
@@ -114,7 +114,7 @@ frame 2  2026-03-01T10:02:00Z  event …  device 70b3d57ed00f0001  chirpstack-v4
 
 frame 3  2026-03-01T10:01:00Z  event …  device 70b3d57ed00f0001  chirpstack-v4  fff6  port 2  … µs
   temperature = -1
-  reading temperature (temperature): -1, stored is 6552.6
+  reading temperature (temperature): -1, stored value: 6552.6
 `
 	got := g.RunCommand("", "decode", "--device", device, "--last", "3", "--source", source)
 	if got.Mentions(g.T, e2e.ExitDone); !e2e.LinesMatch(strings.Split(want, "\n"), strings.Split(got.Stdout, "\n")) {

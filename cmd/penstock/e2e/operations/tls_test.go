@@ -124,7 +124,7 @@ func TestTLSAndHangup(t *testing.T) {
 		relaytest.NoError(t, os.WriteFile(cert, []byte("torn"), 0o600))
 		g.Configure("log: {level: loud}")
 		relaytest.NoError(t, g.Process.Process.Signal(syscall.SIGHUP))
-		awaitLog("certificate not reloaded; the present one is still used")
+		awaitLog("certificate not reloaded; the current one is still used")
 		awaitLog("configuration not reloaded, because it is invalid")
 		if got := serialOf(t, g); got != 2 {
 			t.Errorf("serial number = %d, want 2", got)

@@ -126,7 +126,7 @@ func TestSendingWithoutABind(t *testing.T) {
 	acme.SendMessages(e2e.SendBody(t, "https://example.com", nil, "447700900123"))
 	relaytest.Eventually(t, "the message's reason is that the carrier is not bound", func() (any, bool) {
 		body := g.Admin().Get("/admin/messages?account=1").Body
-		return body, strings.Contains(body, `"reason":"waits: the carrier one is not bound"`)
+		return body, strings.Contains(body, `"reason":"waiting: carrier \"one\" is not bound"`)
 	})
 }
 

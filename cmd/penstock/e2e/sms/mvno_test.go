@@ -25,7 +25,7 @@ accounts:
 	g := e2e.Start(t, e2e.Embedded(), inventory, "PENSTOCK_DELIVERY_SCHEDULE=300ms,300ms,300ms,300ms,300ms,300ms,300ms,300ms")
 	acme := g.WithToken("acme-all-0123456")
 	restAPI := e2e.CustomerOf(g).With("Content-Type", "application/json")
-	g.Admin().Get("/readyz").Mentions(t, 200, `"operator":{"status":"ok","note":"simulator, simulated"}`)
+	g.Admin().Get("/readyz").Mentions(t, 200, `"operator":{"status":"ok","note":"simulated"}`)
 
 	acme.PostInboundText("m1", "447800012345", "hello SIM")
 	d := g.AwaitDelivery("good", "simulated")
