@@ -43,7 +43,7 @@ func TestJumpOfTheClockDeletesNoReadings(t *testing.T) {
 		{"40 days forward again", 0, 40 * day, false, true},
 		{"a day later", day, 0, true, false},
 	} {
-		advance(step.elapses, step.hasJumped)
+		advance(step.elapses, step.jumps)
 		relaytest.NoError(t, app.ExpireReadings(opened))
 		relaytest.NoError(t, app.SweepRecords(opened))
 		status, r := g.Ready()
