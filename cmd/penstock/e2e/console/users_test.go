@@ -67,7 +67,7 @@ func TestConsoleShowsEachRoleItsViews(t *testing.T) {
 	b.Write("dialog input[name=password]", e2e.UserPassword+kb.Enter)
 	b.AwaitText("vera may sign in as viewer.")
 	b.Press("Audit log")
-	b.AwaitText("addUser", "vera", "admin token", "root", "signIn")
+	b.AwaitText("Add a user with a password", "vera", "admin token", "root", "Sign in")
 	b.Press("Sign out root")
 
 	signInAs(b, "vera")
