@@ -20,6 +20,11 @@ const maxDescribed = 5
 // Describe describes a post: the kind, device and content of each frame. Only
 // uplinks become readings; the content of other events is visible only here.
 func (p *Processor) Describe(item intake.ParsedItem[*parsedPost]) string {
+	return describePost(item, func(identifier string) string { return p.nameOf(item.Entry.Account, identifier) })
+}
+
+// describePost describes a post. title returns the text for the device with an identifier.
+func describePost(item intake.ParsedItem[*parsedPost], title func(identifier string) string) string {
 	frames := item.Content.frames
 	if len(frames) == 0 && item.Content.err == nil {
 		return "no frames" // such as a sender's test or a command
@@ -30,7 +35,7 @@ func (p *Processor) Describe(item intake.ParsedItem[*parsedPost]) string {
 			parts = append(parts, fmt.Sprintf("and %d more", len(frames)-i))
 			break
 		}
-		parts = append(parts, describe(&frames[i], p.nameOf(item.Entry.Account, frames[i].Identifier)))
+		parts = append(parts, describe(&frames[i], title(frames[i].Identifier)))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -250,7 +250,7 @@ func (p *Processor) statuses(posts []intake.ParsedItem[*parsedPost], results []p
 			status.State = event.Done
 		}
 		if len(r.repeated) > 0 {
-			status.Outcome = intake.ClipReason(strings.Join(r.repeated, "; ") + "; " + p.Describe(item))
+			status.Outcome = intake.ClipReason(strings.Join(r.repeated, "; ") + "; " + describePost(item, func(identifier string) string { return identifier })) // without reading the database
 		}
 		statuses = append(statuses, status)
 	}

@@ -59,7 +59,7 @@ func TestGatewaysStopUntilOneHasRecoveredTheirDatabase(t *testing.T) {
 	relaytest.Equal(t, "calls of forgetKeys before the halt", forgetCount, 0)
 	checkHalted(n1, "on the backup", "restored from a backup")
 	relaytest.Equal(t, "calls of forgetKeys at the halt", forgetCount, 1)
-	checkHalted(n2, "another gateway on the backup", "gateway n1 has found the database in an earlier state")
+	checkHalted(n2, "another gateway on the backup", "gateway n1 has found that the database is in an earlier state")
 
 	result := relaytest.Must(n1.Recover(ctx))(t)
 	relaytest.Equal(t, "parts set to unknown", result.Unknown, 3)
