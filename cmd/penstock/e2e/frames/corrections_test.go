@@ -110,7 +110,7 @@ func tryCorrection(g *e2e.Gateway, decoder, device string) {
 
 frame 2  2026-03-01T10:02:00Z  event …  device 70b3d57ed00f0001  chirpstack-v4  30  port 2  … µs
   temperature = 4.8
-  reading temperature (temperature): 4.8, nothing is stored
+  reading temperature (temperature): 4.8, no stored value
 
 frame 3  2026-03-01T10:01:00Z  event …  device 70b3d57ed00f0001  chirpstack-v4  fff6  port 2  … µs
   temperature = -1
@@ -156,7 +156,7 @@ func TestDecodeWithoutAGateway(t *testing.T) {
 		{"a frame that the codec cannot read", []string{"--codec", "cayenne_lpp", "--hex", "0367"}, "", e2e.ExitFailed, "error: cayenne_lpp"},
 		{"a source that does not compile", []string{"--source", "-", "--codec", "javascript", "--hex", "01"}, "function (", e2e.ExitFailed, "decode: source: javascript: line 1, column"},
 		{"no frame", []string{"--source", js}, "", e2e.ExitFailed, "decode: frames: "},
-		{"no codec", []string{"--hex", "01"}, "", e2e.ExitFailed, "give a codec"},
+		{"no codec", []string{"--hex", "01"}, "", e2e.ExitFailed, "Name a decoder, a device with a decoder, or a codec."},
 		{"invalid bytes", []string{"--source", js, "--hex", "xy"}, "", e2e.ExitFailed, "decode: frames.0: "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -202,8 +202,8 @@ func TestRulesWithoutCredit(t *testing.T) {
 		return waiting, len(waiting) == 1 && len(waiting[0].Attempts) > 0
 	})
 	delivery := waiting[0]
-	if !strings.Contains(delivery.Reason, "not enough credit") {
-		t.Errorf("reason = %q, want not enough credit", delivery.Reason)
+	if !strings.Contains(delivery.Reason, "too little credit") {
+		t.Errorf("reason = %q, want too little credit", delivery.Reason)
 	}
 	if delivery.NextAttemptAt == nil {
 		t.Error("the delivery has no next attempt")
