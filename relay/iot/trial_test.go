@@ -171,7 +171,7 @@ func TestAnInvalidTrialIsRefused(t *testing.T) {
 		kind    relay.Kind
 		message string
 	}{
-		{"an empty trial", iot.Trial{}, relay.KindInvalid, "give a codec"},
+		{"an empty trial", iot.Trial{}, relay.KindInvalid, "Name a decoder, a device with a decoder, or a codec."},
 		{"a source that does not compile", iot.Trial{Codec: "javascript", Source: "function decodeUplink(\n{"}, relay.KindInvalid, "line 2, column"},
 		{"an unknown codec", iot.Trial{Codec: "python"}, relay.KindInvalid, "python"},
 		{"an unknown decoder", iot.Trial{DecoderID: "none"}, relay.KindNotFound, ""},
