@@ -145,7 +145,7 @@ func markersAreLimited(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "x"), nil))
 	fillMarkers(t, s, MaxMarkers)
 	_, _, err := s.PutMarker(t.Context(), 1, "d1", Marker{ID: "more"}, dbtest.TimeAt(0))
-	if dbtest.WantKind(t, err, relay.KindInvalid); !strings.Contains(fmt.Sprint(relay.FieldsOf(err)), "10000 event markers, the most there may be") {
+	if dbtest.WantKind(t, err, relay.KindInvalid); !strings.Contains(fmt.Sprint(relay.FieldsOf(err)), "10000 event markers, the largest number allowed") {
 		t.Error(relay.FieldsOf(err))
 	}
 	if _, created, err := s.PutMarker(t.Context(), 1, "d1", Marker{ID: "m7"}, dbtest.TimeAt(0)); created || err != nil {
