@@ -14,12 +14,10 @@ func ParseMSISDN(s string) (MSISDN, error) {
 	return MSISDN(s), nil
 }
 
-var separators = strings.NewReplacer(" ", "", "-", "", "(", "", ")", "")
-
 // NumberFrom converts a number as carriers write it (+44…, 0044…, blanks, dashes) to digits. It returns
 // a text that is not a number, for example an alphanumeric originator, unchanged and ok false.
 func NumberFrom(s string) (number string, ok bool) {
-	digits, hasPlus := strings.CutPrefix(separators.Replace(strings.TrimSpace(s)), "+")
+	digits, hasPlus := strings.CutPrefix(strings.Map(dropSeparator, strings.TrimSpace(s)), "+")
 	if !hasPlus {
 		digits = strings.TrimPrefix(digits, "00")
 	}
@@ -27,6 +25,13 @@ func NumberFrom(s string) (number string, ok bool) {
 		return s, false
 	}
 	return digits, true
+}
+
+func dropSeparator(r rune) rune {
+	if strings.ContainsRune(" -()", r) {
+		return -1
+	}
+	return r
 }
 
 // Digits reports whether a text is one or more of the digits 0 to 9.

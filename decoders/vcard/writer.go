@@ -51,10 +51,10 @@ func (w *writer) text(name, text string) {
 	}
 }
 
-var textEscaper = strings.NewReplacer(`\`, `\\`, ",", `\,`, ";", `\;`, "\n", `\n`)
-
 // escapeText escapes a text value (RFC 2426, 2.4.2; RFC 6350, 3.4).
-func escapeText(text string) string { return textEscaper.Replace(text) }
+func escapeText(text string) string {
+	return strings.NewReplacer(`\`, `\\`, ",", `\,`, ";", `\;`, "\n", `\n`).Replace(text)
+}
 
 // phone writes a number of one type. 4.0 requires a URI for a global number (RFC 3966:
 // + and digits, with separators); other numbers are text.

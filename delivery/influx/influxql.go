@@ -175,9 +175,9 @@ func measurementList(types []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-var nameEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
-
-func quoteName(s string) string { return `"` + nameEscaper.Replace(s) + `"` }
+func quoteName(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
+}
 
 type queryResponse struct {
 	Error   string

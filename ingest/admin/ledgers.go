@@ -38,7 +38,7 @@ func (s *Surface) listLedgers(c *fiber.Ctx, sel *selection) error {
 	}
 	start := int(min(offset, uint64(len(overviews)))) //nolint:gosec // at most the length
 	page := overviews[start:min(start+limit, len(overviews))]
-	views, nextCursor := httpd.Each(page, func(o ledger.LedgerLog) ledgerJSON {
+	views, nextCursor := httpd.Each(page, func(o ledger.PlacedLog) ledgerJSON {
 		view := ledgerJSON{
 			ID: o.Ledger, Account: o.Account, AccountName: names[o.Account], Name: o.Declaration.Name, Declared: o.Declared(), Hash: o.Hash,
 			Claims: o.Declaration.Claims, Entries: o.Log.Entries, Signed: o.Log.Signed, Checkpoint: o.Log.Head,

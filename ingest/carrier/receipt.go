@@ -117,8 +117,6 @@ func parseReceipt(e *intake.Entry) (parsed parsedReceipt, err error) {
 	return parsed, err
 }
 
-var lineEnds = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ")
-
 // parseSMPPReceipt parses a deliver_sm or data_sm: the optional parameters, or the text if they are
 // missing. It ignores the time in the text, which lacks a time zone.
 func parseSMPPReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes, err error) {
@@ -145,7 +143,7 @@ func parseSMPPReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes
 		r.IDs = append(r.IDs, smpp.UnansweredID(uint16(reference), number))
 	}
 	if line := readableText(d.ReceiptText()); strings.Contains(strings.ToLower(line), "stat:") {
-		r.Line = lineEnds.Replace(strings.TrimRight(line, "\x00 \r\n"))
+		r.Line = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ").Replace(strings.TrimRight(line, "\x00 \r\n"))
 	}
 	if len(r.IDs) == 0 {
 		return nil, relay.Errorf(relay.KindInvalid, "smpp: a receipt without the id of a message")

@@ -66,8 +66,6 @@ func parseVonage(f *form) ([]inbound.Message, error) {
 	return f.message(m)
 }
 
-var vonageEscaper = strings.NewReplacer("&", "_", "=", "_")
-
 // verifyVonage checks the JWT in Authorization, or the parameter sig.
 func verifyVonage(r *SignedRequest, secret string) error {
 	if scheme, token, _ := strings.Cut(r.Header("Authorization"), " "); strings.EqualFold(scheme, "Bearer") && isJWT(token) {
@@ -102,8 +100,9 @@ func verifyVonage(r *SignedRequest, secret string) error {
 	}
 	delete(fields, "sig")
 	var b strings.Builder
+	escaper := strings.NewReplacer("&", "_", "=", "_")
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		b.WriteString("&" + vonageEscaper.Replace(name) + "=" + vonageEscaper.Replace(fields[name]))
+		b.WriteString("&" + escaper.Replace(name) + "=" + escaper.Replace(fields[name]))
 	}
 	text := b.String()
 	h := map[int]func() hash.Hash{2 * md5.Size: md5.New, 2 * sha1.Size: sha1.New, 2 * sha256.Size: sha256.New, 2 * sha512.Size: sha512.New}[len(signature)]

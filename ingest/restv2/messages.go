@@ -81,7 +81,7 @@ func (s *Surface) send(c *fiber.Ctx, o message.Order) error {
 		c.Set("Idempotency-Replayed", "true")
 	}
 	views := httpd.Each(sent.Messages, pendingJSONOf)
-	httpd.NoteOf(c).After = httpd.Each(sent.Messages, func(m message.MessageView) fiber.Map {
+	httpd.NoteOf(c).After = httpd.Each(sent.Messages, func(m message.View) fiber.Map {
 		return fiber.Map{"id": m.ID, "destination": m.Destination} // without the text
 	})
 	return sendPage(c, relay.Page{Number: 1, PerPage: len(views)}, views, len(views))

@@ -112,7 +112,7 @@ type pendingJSON struct {
 	Data                      string     `json:"data"`
 }
 
-func pendingJSONOf(e message.MessageView) pendingJSON {
+func pendingJSONOf(e message.View) pendingJSON {
 	return pendingJSON{
 		ID: e.ID, Source: e.Source, Destination: e.Destination, Received: formatTime(e.Received),
 		ScheduledDelivery: formatTime(e.Scheduled), OriginalScheduledDelivery: formatTime(e.OriginalScheduled), Data: e.Data,

@@ -28,7 +28,7 @@ func TestErrorAnswers(t *testing.T) {
 		{"parameters", "/", relay.Invalid("email", "No."), 422, `{"success":false,"message":"Validation error.","errors":{"email":["No."]}}`},
 		{"parameters of call records and usage", "/bare", relay.Invalid("start_time", "No."), 422, `{"message":"The given data was invalid.","errors":{"start_time":["No."]}}`},
 		{"a refusal", "/", sim.PoolNotFound(), 422, `{"success":false,"message":"Invalid pool."}`},
-		{"a wrapped refusal", "/bare", fmt.Errorf("x: %w", sim.SIMNotFound()), 404, `{"success":false,"message":"SIM not found."}`},
+		{"a wrapped refusal", "/bare", fmt.Errorf("x: %w", sim.NotFound()), 404, `{"success":false,"message":"SIM not found."}`},
 		{"invalid without a message for the client", "/", relay.Errorf(relay.KindInvalid, "inside"), 422, `{"success":false,"message":"The request is invalid."}`},
 		{"not found without a message for the client", "/", wrapped, 404, `{"success":false,"message":"Not found."}`},
 		{"unauthenticated", "/", relay.Errorf(relay.KindUnauthenticated, "inside"), 401, `{"success":false,"message":"Unauthenticated."}`},

@@ -49,7 +49,7 @@ func (s *messageService) Send(_ context.Context, o message.Order) (sent message.
 	}
 	s.orders = append(s.orders, o)
 	for i, number := range o.Destinations {
-		sent.Messages = append(sent.Messages, message.MessageView{ID: message.ID(100 + i), Destination: number})
+		sent.Messages = append(sent.Messages, message.View{ID: message.ID(100 + i), Destination: number})
 		sent.Cost++
 	}
 	return sent, nil

@@ -134,10 +134,10 @@ func readEntry(n int64, b []byte) (Entry, error) {
 }
 
 // Overviews lists the ledgers of an account (0 for all accounts) by account and id.
-func (s *Service) Overviews(ctx context.Context, acct relay.AccountID) ([]LedgerLog, error) {
+func (s *Service) Overviews(ctx context.Context, acct relay.AccountID) ([]PlacedLog, error) {
 	logs, err := s.deps.Store.Logs(ctx)
-	logs = slices.DeleteFunc(logs, func(l LedgerLog) bool { return acct != 0 && l.Account != acct })
-	slices.SortFunc(logs, func(a, b LedgerLog) int { return comparePlaces(a.Place, b.Place) })
+	logs = slices.DeleteFunc(logs, func(l PlacedLog) bool { return acct != 0 && l.Account != acct })
+	slices.SortFunc(logs, func(a, b PlacedLog) int { return comparePlaces(a.Place, b.Place) })
 	return logs, err
 }
 

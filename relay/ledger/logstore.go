@@ -16,8 +16,8 @@ type Log struct {
 	SealedHead string // the sealed Head in base64; empty if there is none
 }
 
-// LedgerLog is the log of a ledger of an account.
-type LedgerLog struct {
+// PlacedLog is the log of a ledger of an account.
+type PlacedLog struct {
 	Place
 	Hash        string // the ledger's hash
 	Declaration Ledger // without Hash; the zero Ledger if the account does not declare the ledger
@@ -25,7 +25,7 @@ type LedgerLog struct {
 }
 
 // Declared reports whether the account declares the ledger.
-func (l LedgerLog) Declared() bool { return l.Declaration.ID != "" }
+func (l PlacedLog) Declared() bool { return l.Declaration.ID != "" }
 
 // Row is a stored entry. Its MAC covers the other fields except Orphan. Because Previous is one of
 // them, the MAC also covers the token's previous entry.
@@ -86,14 +86,14 @@ func (s *Store) Log(ctx context.Context, acct relay.AccountID, ledgerID string) 
 func logFields(l *Log) []any { return []any{&l.Entries, &l.Signed, &l.Head, &l.SealedHead} }
 
 // Logs returns the states of the logs of all accounts, by account and ledger.
-func (s *Store) Logs(ctx context.Context) ([]LedgerLog, error) {
+func (s *Store) Logs(ctx context.Context) ([]PlacedLog, error) {
 	const query = `
 		SELECT log.account, log.ledger, log.hash, COALESCE(ledger.doc, '{}'),
 		       log.entries, log.sealed, log.head, log.sealed_head
 		FROM ledger_log log
 		LEFT JOIN ledger ON ledger.account = log.account AND ledger.id = log.ledger
 		ORDER BY log.account, log.ledger`
-	return db.List(ctx, s.db, "ledgers: logs", query, func(l *LedgerLog) []any {
+	return db.List(ctx, s.db, "ledgers: logs", query, func(l *PlacedLog) []any {
 		return append([]any{&l.Account, &l.Ledger, &l.Hash, db.JSON(&l.Declaration)}, logFields(&l.Log)...)
 	})
 }

@@ -399,7 +399,7 @@ func TestStandings(t *testing.T) {
 		must(t, err)
 		logs, err := s.Logs(ctx)
 		relaytest.NoError(t, err)
-		relaytest.Equal(t, "the logs", logs, []LedgerLog{
+		relaytest.Equal(t, "the logs", logs, []PlacedLog{
 			{Place: Place{Account: 1, Ledger: "l"}, Hash: "h", Declaration: Ledger{ID: "l"}, Log: Log{Entries: 7}},
 			{Place: Place{Account: 2, Ledger: "gone"}, Log: Log{Head: "head", SealedHead: "sealed"}},
 		})

@@ -158,7 +158,7 @@ func (s *Store) Get(ctx context.Context, acct relay.AccountID, id ID) (Message, 
 }
 
 // Pending returns a page of the pending parts of an account, by id, and their total.
-func (s *Store) Pending(ctx context.Context, acct relay.AccountID, offset, limit int) ([]MessageView, int, error) {
+func (s *Store) Pending(ctx context.Context, acct relay.AccountID, offset, limit int) ([]View, int, error) {
 	const label = "messages: pending"
 	const count = `
 		SELECT CAST(COALESCE(SUM(pending), 0) AS BIGINT)
@@ -205,7 +205,7 @@ func (s *Store) Pending(ctx context.Context, acct relay.AccountID, offset, limit
 	}
 	fields := func(p *pageMessage) []any { return append([]any{&p.preceding}, messageFields(&p.m)...) }
 	page, err := db.List(ctx, s.db, label, selectPage, fields, acct, offset, limit, offset+limit)
-	var parts []MessageView
+	var parts []View
 	for i := range page {
 		m, index := &page[i].m, page[i].preceding
 		for n := range m.Parts {

@@ -44,15 +44,15 @@ type Preview struct {
 type OrderResult struct {
 	// Messages has one item for each destination, in their order, with the id and the whole
 	// text of its message.
-	Messages []MessageView `json:"messages"`
-	Cost     int64         `json:"cost"`
+	Messages []View `json:"messages"`
+	Cost     int64  `json:"cost"`
 	// Repeated means that the client's key was used before for the same order: the result is
 	// that of the first request, and nothing was charged now.
 	Repeated bool `json:"-"`
 }
 
-// MessageView is a pending part as the interfaces list it, or in OrderResult a whole message.
-type MessageView struct {
+// View is a pending part as the interfaces list it, or in OrderResult a whole message.
+type View struct {
 	ID                ID        `json:"id"`
 	Source            string    `json:"source"`
 	Destination       string    `json:"destination"`
@@ -63,8 +63,8 @@ type MessageView struct {
 }
 
 // View returns a part, counted from 0, as the lists of interfaces show it.
-func (m *Message) View(part int) MessageView {
-	return MessageView{
+func (m *Message) View(part int) View {
+	return View{
 		ID: m.PartID(part), Source: m.Originator, Destination: m.Destination, Received: m.ReceivedAt,
 		Scheduled: m.Parts[part].ScheduledAt, OriginalScheduled: m.ScheduledFor, Data: m.Body(part),
 	}

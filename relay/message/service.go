@@ -106,7 +106,7 @@ func (s *Service) Send(ctx context.Context, o Order) (OrderResult, error) {
 	if records.Messages, err = s.newMessages(ctx, o, encoded, records.Now); err != nil {
 		return OrderResult{}, err
 	}
-	sent := OrderResult{Messages: make([]MessageView, len(records.Messages)), Cost: records.Credits()}
+	sent := OrderResult{Messages: make([]View, len(records.Messages)), Cost: records.Credits()}
 	for i := range records.Messages {
 		m := &records.Messages[i]
 		sent.Messages[i] = m.View(0)
@@ -213,7 +213,7 @@ func idempotencyKey(o Order, encoded Encoded, sent OrderResult) (IdempotencyKey,
 }
 
 // Pending returns a page of the pending parts of an account, by id, and their total.
-func (s *Service) Pending(ctx context.Context, acct relay.AccountID, offset, limit int) ([]MessageView, int, error) {
+func (s *Service) Pending(ctx context.Context, acct relay.AccountID, offset, limit int) ([]View, int, error) {
 	return s.deps.Store.Pending(ctx, acct, offset, limit)
 }
 

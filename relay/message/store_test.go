@@ -132,7 +132,7 @@ func pendingPages(f fixture) {
 	f.must(err)
 	list, _, err := f.Pending(f.Context(), 1, 1, 1)
 	f.must(err)
-	f.equal("the second pending part", list, []MessageView{m.View(1)})
+	f.equal("the second pending part", list, []View{m.View(1)})
 }
 
 func keyMakesOneOrder(f fixture) {

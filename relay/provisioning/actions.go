@@ -138,7 +138,7 @@ func (a *Actions) submitOrder(ctx context.Context, acct relay.AccountID, card si
 	}
 	err = a.deps.SIMs.Begin(ctx, j, o.ICCID, func(card *sim.SIM) error { return o.begin(card, action, j.ID) })
 	if err != nil {
-		return "", sim.ReplaceNotFound(err, sim.SIMNotFound())
+		return "", sim.ReplaceNotFound(err, sim.NotFound())
 	}
 	// Ignore the error, because the job is saved and due, and the sweeper submits it later. An error
 	// would mean to the caller that there is no job.

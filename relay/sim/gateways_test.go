@@ -47,7 +47,7 @@ func orderSameSIMs(t *testing.T, dbs [2]*db.DB) {
 		for range 2 { // the caller repeats a call after a lost response
 			err := NewSIMs(database).Begin(t.Context(), j, iccids[n], func(s *SIM) error {
 				if s.Job != "" {
-					return SIMNotFound()
+					return NotFound()
 				}
 				s.Job = j.ID
 				return nil

@@ -62,29 +62,29 @@ func (s *Service) List(ctx context.Context, acct relay.AccountID, q Query) ([]SI
 	return s.SIMs.List(ctx, acct, Scope{}, q)
 }
 
-// Get returns a SIM; the refusal SIMNotFound if the account does not have the SIM.
+// Get returns a SIM; the refusal NotFound if the account does not have the SIM.
 func (s *Service) Get(ctx context.Context, acct relay.AccountID, iccid string) (SIM, error) {
 	return Load(ctx, s.SIMs, acct, iccid)
 }
 
-// Load loads the SIM with the ICCID of a request; the refusal SIMNotFound if the account does not have
+// Load loads the SIM with the ICCID of a request; the refusal NotFound if the account does not have
 // the SIM.
 func Load(ctx context.Context, sims *SIMs, acct relay.AccountID, iccid string) (SIM, error) {
 	id, err := ParseICCID(iccid)
 	if err != nil {
-		return SIM{}, SIMNotFound()
+		return SIM{}, NotFound()
 	}
 	sim, err := sims.Get(ctx, acct, id)
-	return sim, ReplaceNotFound(err, SIMNotFound())
+	return sim, ReplaceNotFound(err, NotFound())
 }
 
 func (s *Service) change(ctx context.Context, acct relay.AccountID, iccid string, change func(*SIM) error) (SIM, error) {
 	id, err := ParseICCID(iccid)
 	if err != nil {
-		return SIM{}, SIMNotFound()
+		return SIM{}, NotFound()
 	}
 	sim, err := s.SIMs.Change(ctx, acct, id, change)
-	return sim, ReplaceNotFound(err, SIMNotFound())
+	return sim, ReplaceNotFound(err, NotFound())
 }
 
 // LimitChange has the changes to a limit; a nil field is left unchanged.

@@ -166,8 +166,8 @@ func (r *Refusal) Error() string { return r.err.Message }
 // Unwrap returns the error with the kind.
 func (r *Refusal) Unwrap() error { return r.err }
 
-// SIMNotFound returns the refusal of a SIM that the account does not have.
-func SIMNotFound() error { return Refuse(relay.KindNotFound, "SIM not found.") }
+// NotFound returns the refusal of a SIM that the account does not have.
+func NotFound() error { return Refuse(relay.KindNotFound, "SIM not found.") }
 
 // PoolNotFound returns the refusal of a pool that the account does not have.
 func PoolNotFound() error { return Refuse(relay.KindInvalid, "Invalid pool.") }
