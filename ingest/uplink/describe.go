@@ -69,8 +69,8 @@ func (p *Processor) nameOf(acct relay.AccountID, identifier string) string {
 		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 		defer cancel()
 		d, err := p.FindDevice(ctx, acct, identifier)
-		if n.findFailed = err != nil && relay.KindOf(err) != relay.KindNotFound; err == nil {
-			n.names[key] = d.Name
+		if n.findFailed = err != nil && relay.KindOf(err) != relay.KindNotFound; !n.findFailed {
+			n.names[key] = d.Name // empty for an unknown device
 		}
 	}
 	return cmp.Or(n.names[key], identifier)
