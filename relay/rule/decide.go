@@ -191,7 +191,7 @@ func (p *Program) step(acct relay.AccountID, st *PairState, frame *ruleFrame) ve
 		v.changed, v.Why = true, "the condition is met and must stay met for "+formatDuration(p.Rule.For)
 		return v
 	case frame.heardAt.Sub(st.Since) < p.Rule.For && p.Rule.For > 0:
-		v.Why = fmt.Sprintf("the condition has been met for %s and must stay met for %s", formatDuration(frame.heardAt.Sub(st.Since).Round(time.Second)), formatDuration(p.Rule.For))
+		v.Why = fmt.Sprintf("the condition has been met for %s and must stay met for %s", cmp.Or(formatDuration(frame.heardAt.Sub(st.Since).Round(time.Second)), "0s"), formatDuration(p.Rule.For))
 		return v
 	}
 	st.mark(frame)

@@ -67,6 +67,9 @@ func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Store
 			e.Why = "the device was not silent"
 		} else if e.Matched && e.State == "" && p.Rule.For == 0 && !e.Outdated {
 			e.Why += ", but an alarm was already raised"
+			if p.Rule.Repeat != (Repeat{}) {
+				e.Why += ", whose actions may have run again"
+			}
 		}
 		explanations = append(explanations, e)
 	}
@@ -75,8 +78,11 @@ func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Store
 
 // String returns the result and its reason in one or two sentences.
 func (e *Explanation) String() string {
+	if e.Outdated && e.State == Forwarded {
+		return fmt.Sprintf("The rule %q was changed after the frame. It would forward the frame now.", e.Name)
+	}
 	result := map[State]string{Raised: "raised an alarm", Cleared: "cleared its alarm", Forwarded: "forwarded the frame"}[e.State]
-	text := fmt.Sprintf("The rule %q %s", e.Name, cmp.Or(result, "did nothing"))
+	text := fmt.Sprintf("The rule %q %s", e.Name, cmp.Or(result, "raised no alarm"))
 	if e.Outdated {
 		return text + ". It was changed after the frame; now " + e.Why + "."
 	}

@@ -28,13 +28,15 @@ func TestExplanationsAreSentences(t *testing.T) {
 		want  string
 	}{
 		{"a raised alarm", rule.Rule{When: "values.t > 30"}, hot, `The rule "Rule" raised an alarm: the condition is met.`},
-		{"an alarm that was already raised", rule.Rule{When: "values.t > 30"}, hotter, `The rule "Rule" did nothing: the condition is met, but an alarm was already raised.`},
+		{"an alarm that was already raised", rule.Rule{When: "values.t > 30"}, hotter, `The rule "Rule" raised no alarm: the condition is met, but an alarm was already raised.`},
+		{"an alarm whose actions may run again", rule.Rule{When: "values.t > 30", Repeat: rule.Repeat{Always: true}}, hotter,
+			`The rule "Rule" raised no alarm: the condition is met, but an alarm was already raised, whose actions may have run again.`},
 		{"a condition that must stay met", rule.Rule{When: "values.t > 30", For: 90 * time.Minute}, hot,
-			`The rule "Rule" did nothing: the condition is met and must stay met for 1h30m.`},
+			`The rule "Rule" raised no alarm: the condition is met and must stay met for 1h30m.`},
 		{"a cleared alarm", rule.Rule{When: "values.t > 30"}, cool, `The rule "Rule" cleared its alarm: the condition is not met.`},
-		{"a missing value", rule.Rule{When: "values.t > 30"}, other, `The rule "Rule" did nothing: the condition cannot be evaluated, because values.t is missing.`},
+		{"a missing value", rule.Rule{When: "values.t > 30"}, other, `The rule "Rule" raised no alarm: the condition cannot be evaluated, because values.t is missing.`},
 		{"a forwarded frame", rule.Rule{}, cool, `The rule "Rule" forwarded the frame: the rule has no condition.`},
-		{"a device that is not silent", rule.Rule{On: rule.OnSilent, SilentFor: time.Hour}, cool, `The rule "Rule" did nothing: the device was not silent.`},
+		{"a device that is not silent", rule.Rule{On: rule.OnSilent, SilentFor: time.Hour}, cool, `The rule "Rule" raised no alarm: the device was not silent.`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := newGateway(t)
@@ -57,5 +59,10 @@ func TestAnExplanationOfAnOutdatedRule(t *testing.T) {
 	})
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the explanation of the alarm", g.explained(hot), `The rule "Rule" raised an alarm. It was changed after the frame; now the condition is not met.`)
+	forwarding := newGateway(t)
+	forwarding.ingest(cool)
+	forwarding.clock.set(10)
+	forwarding.create(rule.Rule{})
+	relaytest.Equal(t, "the explanation of a rule that forwards later frames", forwarding.explained(cool), `The rule "Rule" was changed after the frame. It would forward the frame now.`)
 	relaytest.Equal(t, "the explanation of the end", g.explained(cool), `The rule "Rule" cleared its alarm. It was changed after the frame; now the condition is not met.`)
 }

@@ -101,10 +101,10 @@ func TestTraceOfAFrame(t *testing.T) {
 	checkOrder(t, "the frame that raised an alarm", firstTrace, "received", "recognised : The request has the format of generic and contains 1 frame.", "read : A frame of the kind uplink from the device shed.",
 		`device : The device "shed" has the identifier shed.`, `decoder : The decoder "Decoded by the sender" decodes the frame with the codec json.`, "reading : temperature is 31 °C.", "stored : The readings of the frame are stored with this time.",
 		`rule : The rule "Warm" raised an alarm: the condition is met.`, `routed : The rule "Warm" creates a delivery to `, "/warm", "answered 200.", "succeeded.", "2 deliveries")
-	checkOrder(t, "the rule that lacks a value", firstTrace, "stored", `rule : The rule "Wet" did nothing: the condition cannot be evaluated, because values.humidity is missing.`)
+	checkOrder(t, "the rule that lacks a value", firstTrace, "stored", `rule : The rule "Wet" raised no alarm: the condition cannot be evaluated, because values.humidity is missing.`)
 	checkOrder(t, "the rule without a condition", firstTrace, "stored", `rule : The rule "Forward" forwarded the frame: the rule has no condition.`, "/forward", "succeeded", "2 deliveries")
 	secondTrace := g.Trace(hotterID)
-	checkOrder(t, "the next frame", secondTrace, `rule : The rule "Warm" did nothing: the condition is met, but an alarm was already raised.`, "1 deliveries")
+	checkOrder(t, "the next frame", secondTrace, `rule : The rule "Warm" raised no alarm: the condition is met, but an alarm was already raised.`, "1 deliveries")
 	checkOrder(t, "the next frame, forwarded", secondTrace, "stored", `rule : The rule "Forward"`, "1 deliveries")
 	if strings.Contains(secondTrace, "Elsewhere") || strings.Contains(secondTrace, "Joins") {
 		t.Errorf("trace = %s\nwant no rules that do not apply", secondTrace)

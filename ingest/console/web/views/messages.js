@@ -129,9 +129,19 @@ async function withDeliveries(found, query, signal) {
   if (!events.length || !may("listDeliveries")) return found;
   const to = query.cursor ? iso(Date.parse(events[0].received_at) + 60_000) : "";
   const { data } = await call("listDeliveries", {
-    query: { kind: "relay", number: query.number, from: events.at(-1).received_at, to, limit: 500 },
+    query: {
+      account: query.account,
+      kind: "relay",
+      number: query.number,
+      from: events.at(-1).received_at,
+      to,
+      limit: 500
+    },
     signal
-  }).catch(() => ({ data: [] }));
+  }).catch((error) => {
+    found.meta = { ...found.meta, stale: "The deliveries of received messages are missing: " + error.message };
+    return { data: [] };
+  });
   for (const e of events) e.deliveries = data.filter((d) => d.message_id.split(".")[0] === e.id);
   return found;
 }

@@ -10,7 +10,7 @@ import { actionWord } from "../core/filters.js";
 import { plural } from "../core/format.js";
 import { may, mayChange, ownAccount } from "../core/session.js";
 import { muteIn } from "./mutes.js";
-import { decodersOf, devicesOf, locationsOf, scopeText } from "./pickers.js";
+import { decodersOf, devicesOf, loadDecoders, locationsOf, scopeText } from "./pickers.js";
 import { triedRules } from "./tryrule.js";
 
 const comparisons = [
@@ -316,6 +316,7 @@ export async function showRule(main, params, signal) {
     (x) => x.id === params.id
   );
   if (!r) return void main.append(h("p", { class: "empty" }, "This rule does not exist any more."));
+  await loadDecoders(signal).catch(() => {}); // their names are in the scope
   const note = told();
   const say = (text) => note.replaceChildren(h("p", { class: "said" }, text));
   const enabled = h("span");

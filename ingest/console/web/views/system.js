@@ -250,7 +250,7 @@ function stored({ stored_bytes: sizes }, details) {
   const heading = h("h2", null, "Records on disk");
   if (!kinds.length) return [heading, h("p", { class: "hint" }, "Measured ten seconds after the start.")];
   details.replaceChildren(
-    h("summary", null, "By kind of record"),
+    details.firstChild, // the summary, which may have the focus
     table("Records on disk", ["Kind", "Size#"], kinds.map(([kind, n]) => [kind, bytes(n)]), "")
   );
   return [
@@ -262,7 +262,7 @@ function stored({ stored_bytes: sizes }, details) {
 
 export function show(main, params, signal) {
   const retrying = h("span"),
-    sizes = h("details");
+    sizes = h("details", null, h("summary", null, "By kind of record"));
   main.append(
     h("h1", null, "System"),
     section(
