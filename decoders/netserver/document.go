@@ -1,6 +1,7 @@
 package netserver
 
 import (
+	"bytes"
 	"errors"
 	"iter"
 	"math"
@@ -57,8 +58,9 @@ func readDocument(body []byte) (document, error) {
 // readPart reads the first values of a body, down to a depth. The error is about the
 // syntax of the whole body.
 func readPart(body []byte, depth, limit int) (document, error) {
-	const bytesPerMember, usualMembers = 14, 128
-	m := &members{body: body, list: make([]member, 0, min(len(body)/bytesPerMember+1, usualMembers)), depth: depth, limit: limit}
+	const usualMembers = 128
+	capacity := min(1+bytes.Count(body, []byte(":")), usualMembers, limit) // each field has a colon
+	m := &members{body: body, list: make([]member, 0, capacity), depth: depth, limit: limit}
 	r := jsonbody.New(body)
 	m.add(&r, member{}, 0, depth)
 	err := r.Close()

@@ -67,8 +67,12 @@ func (f *framing) follow(b []byte) int {
 			}
 			return -1
 		}
-		line, hasCR := bytes.CutSuffix(append(f.line, b[i:i+n]...), []byte("\r"))
-		f.line = f.line[:0]
+		line := b[i : i+n]
+		if len(f.line) > 0 {
+			f.line = append(f.line, line...)
+			line, f.line = f.line, f.line[:0]
+		}
+		line, hasCR := bytes.CutSuffix(line, []byte("\r"))
 		switch {
 		case hasCR:
 			f.processLine(line)

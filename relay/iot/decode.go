@@ -268,11 +268,12 @@ func (w *workItem) point(sensor *Sensor, r *decoders.Reading) Point {
 // after the earlier one instead of overwriting it. Processing a post again results in the same
 // times.
 func (b *batch) makeTimesUnique() {
+	var points []*Point
 	for start, end := 0, 0; start < len(b.frames); start = end {
 		for end = start + 1; end < len(b.frames) && b.frames[start].Post != "" && b.frames[end].Post == b.frames[start].Post; {
 			end++
 		}
-		var points []*Point
+		points = points[:0]
 		for _, w := range b.frames[start:end] {
 			for i := range w.points {
 				points = append(points, &w.points[i])

@@ -277,8 +277,12 @@ func (a *Arrival) Repeats(otherArrival *Arrival) bool {
 func (s *Service) save(ctx context.Context, b *batch) error {
 	// 1. Collect the points and the radio data, with their frames. Frames that could not be decoded
 	// also have radio data.
-	var readings Readings
-	var pointFrames, radioFrames []*workItem
+	count := 0
+	for _, w := range b.frames {
+		count += len(w.points)
+	}
+	readings := Readings{Points: make([]Point, 0, count), Radio: make([]RadioData, 0, len(b.frames))}
+	pointFrames, radioFrames := make([]*workItem, 0, count), make([]*workItem, 0, len(b.frames))
 	for _, w := range b.frames {
 		if radio := s.options.Radio.reduce(w.radio); radio != nil {
 			readings.Radio, radioFrames = append(readings.Radio, *radio), append(radioFrames, w)
@@ -309,7 +313,7 @@ func (s *Service) save(ctx context.Context, b *batch) error {
 	}
 
 	// 3. Cache the latest values and the time of each device's last frame.
-	var latest []Point
+	latest := make([]Point, 0, count)
 	for _, w := range b.frames {
 		latest = append(latest, w.outcome.Points...)
 	}
