@@ -123,9 +123,8 @@ func TestAMissingPartDelaysOtherPartsForALimitedTime(t *testing.T) {
 	if n := f.routeDue(t); n != 1 {
 		t.Errorf("routed messages = %d, want 1", n)
 	}
-	if got, _ := f.targets(); !slices.Equal(got, []string{"http://vmn/?m=ab%5B%E2%80%A6%5Def&s=1"}) {
-		t.Errorf("targets = %q", got)
-	}
+	got, _ := f.targets()
+	relaytest.Equal(t, "targets", got, []string{"http://vmn/?m=ab%5B%E2%80%A6%5Def&s=1"})
 	statuses, err := f.statuses.Get(t.Context(), event.SMS, 1, 100)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the state of the first part", statuses[1].State, event.Done)
@@ -165,9 +164,8 @@ func TestPartsReceivedByAStoppedGatewayAreJoined(t *testing.T) {
 	f := newReplica(t, db, "n2")
 	f.postJSON(t, parts[0])
 	f.waitProcessed(t)
-	if got, _ := f.targets(); !slices.Equal(got, []string{"http://vmn/n2-s1?m=abcdef"}) {
-		t.Errorf("targets = %q", got)
-	}
+	got, _ := f.targets()
+	relaytest.Equal(t, "targets", got, []string{"http://vmn/n2-s1?m=abcdef"})
 }
 
 func TestAnIncompleteMessageWithoutARelayIsUnrouted(t *testing.T) {
@@ -207,16 +205,14 @@ func TestSegmentsBySARAreJoined(t *testing.T) {
 		})
 	}
 	f.waitProcessed(t)
-	if got, _ := f.targets(); !slices.Equal(got, []string{"http://vmn/?m=%E2%82%AC%21&s=1&u="}) {
-		t.Errorf("targets = %q", got)
-	}
+	got, _ := f.targets()
+	relaytest.Equal(t, "targets", got, []string{"http://vmn/?m=%E2%82%AC%21&s=1&u="})
 }
 
 func TestAMessageWithAnInvalidUDHIsNotDelayed(t *testing.T) {
 	f := newFlow(t, toMessages("http://vmn/?m=%msg&s=%stat&u=%udh"))
 	f.postJSON(t, map[string]any{"id": "1", "from": "4477", "to": "447860000001", "text": "a", "udh": "050003cc02"})
 	f.waitProcessed(t)
-	if got, _ := f.targets(); !slices.Equal(got, []string{"http://vmn/?m=a&s=2&u=050003cc02"}) {
-		t.Errorf("targets = %q", got)
-	}
+	got, _ := f.targets()
+	relaytest.Equal(t, "targets", got, []string{"http://vmn/?m=a&s=2&u=050003cc02"})
 }

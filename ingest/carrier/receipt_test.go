@@ -207,9 +207,7 @@ func TestReceiptsOverHTTP(t *testing.T) {
 	signer := NewSigner("key")
 	receiptURL, err := url.Parse(signer.ReceiptURL("https://gw.example.com/x", "kannel", "k", "7-1001-0"))
 	relaytest.NoError(t, err)
-	if receiptURL.Scheme+"://"+receiptURL.Host+receiptURL.Path != "https://gw.example.com/x/inbound/dlr/kannel/k" {
-		t.Errorf("receipt URL = %s", receiptURL)
-	}
+	relaytest.Equal(t, "the receipt URL", receiptURL.Scheme+"://"+receiptURL.Host+receiptURL.Path, "https://gw.example.com/x/inbound/dlr/kannel/k")
 	signed := "/inbound/dlr/kannel/k?" + receiptURL.RawQuery
 	for name, tc := range map[string]struct {
 		method, target, token, body string

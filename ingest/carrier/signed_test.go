@@ -240,9 +240,7 @@ func TestCredentialsAndSignaturesOfCarriers(t *testing.T) {
 			resp, err := app.Test(r, 5000)
 			relaytest.NoError(t, err)
 			relaytest.Equal(t, "the status", resp.StatusCode, tc.status)
-			if got := resp.Header.Get("WWW-Authenticate") != ""; got != (tc.status == 401) {
-				t.Errorf("the answer has WWW-Authenticate: %t", got)
-			}
+			relaytest.Equal(t, "whether the answer has WWW-Authenticate", resp.Header.Get("WWW-Authenticate") != "", tc.status == 401)
 		})
 	}
 }

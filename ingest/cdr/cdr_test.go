@@ -148,7 +148,7 @@ func TestProcessorSavesCallRecords(t *testing.T) {
 	relaytest.Equal(t, "the account of the last record", calls.records[len(calls.records)-1].Account, 5)
 	calls.err = relay.Errorf(relay.KindUnavailable, "full")
 	if _, err := intaketest.Process(t.Context(), NewProcessor(calls, nil), items...); !errors.Is(err, calls.err) {
-		t.Error(err)
+		t.Errorf("error of Process = %v, want %v", err, calls.err)
 	}
 }
 
@@ -220,6 +220,6 @@ func TestProcessorMetersSIMUsage(t *testing.T) {
 	relaytest.Equal(t, "the third account", statuses[2].Account, 6)
 	m.err = relay.Errorf(relay.KindUnavailable, "redis: down")
 	if _, err := intaketest.Process(t.Context(), NewProcessor(calls, m), items...); !errors.Is(err, m.err) {
-		t.Error(err)
+		t.Errorf("error of Process = %v, want %v", err, m.err)
 	}
 }

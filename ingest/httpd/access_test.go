@@ -52,7 +52,7 @@ func TestAValidRequestIDOfAClientIsUsed(t *testing.T) {
 // jsonLog is a buffer for a JSON log.
 type jsonLog struct{ relaytest.Buffer }
 
-// requests returns the lines about requests, without the members that differ each time.
+// requests returns the lines about requests, without the fields that the tests do not compare.
 func (l *jsonLog) requests(t *testing.T) (lines []map[string]any) {
 	t.Helper()
 	for line := range strings.Lines(l.Take()) {

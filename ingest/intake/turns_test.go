@@ -44,7 +44,7 @@ func TestLargeEntriesDoNotDelayOtherAccounts(t *testing.T) {
 	}
 }
 
-func TestNoteReportsEntriesOfOtherAccounts(t *testing.T) {
+func TestRecentSendersReportEntriesOfOtherAccounts(t *testing.T) {
 	begin := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	var n recentSenders
 	for _, step := range []struct {
@@ -58,7 +58,7 @@ func TestNoteReportsEntriesOfOtherAccounts(t *testing.T) {
 		{"the first entry of a second account", 2, 2 * time.Second, true},
 		{"another entry of the first account", 1, 3 * time.Second, true},
 		{"a third account", 3, 4 * time.Second, true},
-		{"the third account, neighbourTime later", 3, 4*time.Second + contentionTime, false},
+		{"the third account, contentionTime later", 3, 4*time.Second + contentionTime, false},
 	} {
 		relaytest.Equal(t, step.name, n.add(step.acct, begin.Add(step.delay)), step.want)
 	}

@@ -64,7 +64,7 @@ func TestDevicesAreCreated(t *testing.T) {
 		})
 	}
 	if got := a.ask("GET /iot/devices/identifier/24%3Ae1%3A24%3A13-6B-50-22%2017", "acme", ""); !strings.HasPrefix(got, `200 {"id":"id3"`) {
-		t.Error(got)
+		t.Errorf("the device of an identifier with separators: got %s, want id3", got)
 	}
 	got := a.ask("POST /iot/devices/lorawan", "globex", `{"identifier":"24e124136b502217",`+common+`}`)
 	answertest.HasPrefix(t, "the answer for another account's location and decoder", got, "422 ")
@@ -122,7 +122,7 @@ func TestDevicesAndDecodersAreChanged(t *testing.T) {
 		})
 	}
 	if got := a.ask("GET /iot/devices", "acme", ""); got != `200 {"data":[]}` {
-		t.Error(got)
+		t.Errorf("the devices: got %s, want none", got)
 	}
 }
 

@@ -64,7 +64,7 @@ func TestRulesAreCreatedAndChanged(t *testing.T) {
 		})
 	}
 	if got := a.ask("POST /iot/rules", "acme", `{}`, "Content-Type", "text/plain"); got != `415 {"message":"Content-Type must be application/json."}` {
-		t.Error(got)
+		t.Errorf("another content type: got %s, want 415", got)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestAlarmsAreListedAndAcknowledged(t *testing.T) {
 	cleared := `{"id":"…","rule_id":"rule1","device_id":"id1","state":"cleared","raised_at":"2026-03-01 12:01:00","cleared_at":"2026-03-01 12:02:00",` +
 		`"readings":{"door":{"text":"shut","units":""},"t":{"value":31,"units":"°C"}},"acknowledged_at":null,"acknowledged_by":"","note":"","muted_until":null}`
 	if !matches(`200 {"data":[`+raised+`,`+cleared+`],"meta":{"next":""}}`, list) {
-		t.Fatal(list)
+		t.Fatalf("alarms = %s, want a raised and a cleared one", list)
 	}
 	var ids struct{ Data []struct{ ID string } }
 	relaytest.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(list, "200 ")), &ids))
@@ -161,8 +161,8 @@ func TestTrialOfARule(t *testing.T) {
 	a.ask("POST /iot/rules", "acme", `{"name":"Warm","on":"reading","when":"values.t > 30",`+mail+`}`)
 	a.ingestTemperature("n1-u2", 31, time.Minute)
 	a.ingestTemperature("n1-u3", 20, 2*time.Minute)
-	before := a.ask("GET /iot/alarms", "acme", "")
-	dispatchedBefore := len(a.dispatched)
+	alarms := a.ask("GET /iot/alarms", "acme", "")
+	deliveryCount := len(a.dispatched)
 	frame := func(clock, degrees, matched, state string) string {
 		return `{"time":"2026-03-01 ` + clock + `","matched":` + matched + `,"state":` + state + `,"why":"…","readings":{…"t":{"value":` + degrees + `,…},"requests":[…]}`
 	}
@@ -190,8 +190,8 @@ func TestTrialOfARule(t *testing.T) {
 			}
 		})
 	}
-	relaytest.Equal(t, "the alarms after a trial", a.ask("GET /iot/alarms", "acme", ""), before)
-	relaytest.Equal(t, "the number of deliveries after a trial", len(a.dispatched), dispatchedBefore)
+	relaytest.Equal(t, "the alarms after a trial", a.ask("GET /iot/alarms", "acme", ""), alarms)
+	relaytest.Equal(t, "the number of deliveries after a trial", len(a.dispatched), deliveryCount)
 }
 
 // Records of another account are answered like records that do not exist.

@@ -57,7 +57,7 @@ func TestReadingsAreAdded(t *testing.T) {
 		t.Errorf("another account: got %s, want 404", got)
 	}
 	if got := a.ask(submit, "acme", `{"reading":[1]}`, "Content-Type", "text/plain"); got != `415 {"message":"Content-Type must be application/json."}` {
-		t.Error(got)
+		t.Errorf("another content type: got %s, want 415", got)
 	}
 	a.submitErr = relay.Errorf(relay.KindUnavailable, "the disk is full")
 	if got := a.ask(submit, "acme", `{"reading":[1]}`); !strings.HasPrefix(got, "503 ") {

@@ -158,7 +158,7 @@ func TestTheLastNeedAppliesWhileNeedFails(t *testing.T) {
 		t.Errorf("records appended while Need fails = %d, want 10", len(stored))
 	}
 	if _, err := l.Read(1); err != nil {
-		t.Error(err)
+		t.Errorf("reading record 1 while Need fails: %v", err)
 	}
 }
 

@@ -44,7 +44,7 @@ func TestOldProcessedSegmentsAreDeleted(t *testing.T) {
 				t.Errorf("first sequence = %d, want %d", firstSeq, c.firstSeq)
 			}
 			if _, err := l.Read(20); (err == nil) != (c.firstSeq > 0) {
-				t.Errorf("error of reading the last record = %v", err)
+				t.Errorf("error of reading the last record = %v, want an error = %t", err, c.firstSeq == 0)
 			}
 		})
 	}

@@ -132,7 +132,7 @@ func TestContentSecurityPolicyOfThePage(t *testing.T) {
 	}
 }
 
-// Every operation has a sample in TypeScript.
+// An operation with a body and a parameter has a sample in TypeScript.
 func TestTypeScriptSamples(t *testing.T) {
 	doc, err := Merge([]byte(strings.Replace(string(part("/a", "A", "x")), "      responses:", `      requestBody:
         content: {application/json: {schema: {type: object}, example: {open: true}}}

@@ -29,9 +29,7 @@ func TestLookup(t *testing.T) {
 	const path = "/v2/network-lookup/447700900123"
 	a.networks.result = lookup.Result{MCC: "234", MNC: "15", Network: "Example", Country: "UK", Contact: "noc", IMSI: "234150000000001", Ported: true}
 	a.expect("globex", "GET", path, "", 200, `{"data":{"number":"447700900123","status":{"code":0,"description":"Delivered by the network"},"mcc":"234","mnc":"15","network":{"name":"Example","country":"UK","contact":"noc"},"imsi":"234150000000001","ported":true,"roaming":false}}`)
-	if a.networks.request != "2 447700900123" {
-		t.Error(a.networks.request)
-	}
+	relaytest.Equal(t, "the request", a.networks.request, "2 447700900123")
 	a.networks.result = lookup.Result{Code: lookup.Unknown, Roaming: true}
 	a.expect("acme", "GET", path, "", 200, `{"data":{"number":"447700900123","status":{"code":2,"description":"Unknown subscriber"},"mcc":"","mnc":"","network":{"name":"","country":"","contact":null},"imsi":null,"ported":false,"roaming":true}}`)
 	for kind, status := range map[relay.Kind]int{relay.KindNoCredit: 402, relay.KindUnavailable: 503} {
@@ -59,6 +57,6 @@ func TestCredit(t *testing.T) {
 	a.expect("iot", "GET", "/v2/sms/credit", "", 403, `{"message":"This action is unauthorised."}`)
 	relaytest.NoError(t, a.db.Close())
 	if code, body := a.ask("acme", "GET", "/v2/sms/credit", ""); code != 503 {
-		t.Errorf("%d %s", code, body)
+		t.Errorf("while the database is down: %d %s, want 503", code, body)
 	}
 }

@@ -174,7 +174,7 @@ func TestContactCards(t *testing.T) {
 	a := withCredit(t, 20)
 	status, answer := a.ask("acme", "POST", "/v2/sms/send-vcard", `{"destinations":["447700900123"],"first_name":"Zoë","last_name":"Ångström","phone":{"mobile":"+447700900999","home":null},"email":"z@example.com","birth_date":"1990-01-31","note":"one\ntwo","version":"4.0","originator":"Shop","dlr_url":"https://example.com/%code/%dest/%msgid"}`)
 	if status != 200 {
-		t.Fatalf("%d %s", status, answer)
+		t.Fatalf("%d %s, want 200", status, answer)
 	}
 	m, err := a.db.Messages.Get(t.Context(), 1, 1)
 	relaytest.NoError(t, err)
@@ -228,18 +228,18 @@ func TestIdempotencyKeys(t *testing.T) {
 	relaytest.Equal(t, "the status of another operation", status, 422)
 	relaytest.Equal(t, "the answer to another operation", refusal, refused)
 	if status, _ := send("globex", body, "k1"); status != 402 { // keys belong to an account
-		t.Error(status)
+		t.Errorf("the key of another account: status = %d, want 402", status)
 	}
 	relaytest.NoError(t, a.db.Credit.Open(t.Context(), 2, 5, clock()))
 	if status, _ := send("globex", body, "k1"); status != 200 { // a refused request does not use its key
-		t.Error(status)
+		t.Errorf("the key of a refused request: status = %d, want 200", status)
 	}
 	if _, answerK2 := send("acme", body, "k2"); answerK2 == answer {
 		t.Error("an order with another key has the same answer")
 	}
 	a.expectBalance(8)
 	if status, answer := send("acme", body, strings.Repeat("k", 256)); status != 422 {
-		t.Errorf("%d %s", status, answer)
+		t.Errorf("a key of 256 characters: %d %s, want 422", status, answer)
 	}
 }
 

@@ -193,13 +193,13 @@ func TestUnauthorizedAndUnreadableRequestsAreRefused(t *testing.T) {
 			relaytest.Equal(t, kind+": the answer", body, `{"message":"Content-Type must be application/json."}`)
 		}
 		if status, _ := a.ask("acme", "PATCH", path, `{"action":"`, "Content-Type", "application/json; charset=utf-8"); status != 422 {
-			t.Errorf("with a charset: %d", status)
+			t.Errorf("with a charset: %d, want 422", status)
 		}
 		if status, body := a.ask("acme", "PATCH", path, strings.Repeat(" ", maxBody+1)); status != 413 {
-			t.Errorf("%d %s", status, body)
+			t.Errorf("a large body: %d %s, want 413", status, body)
 		}
 		if status, body := a.ask("acme", "PATCH", path, "not gzip", "Content-Encoding", "gzip"); status != 400 {
-			t.Errorf("%d %s", status, body)
+			t.Errorf("an invalid gzip body: %d %s, want 400", status, body)
 		}
 	}
 	relaytest.NoError(t, a.db.Inbound.Put(t.Context(), relayTo(2, inbound.Geographic, "g1", "33", inbound.BlackHole)))

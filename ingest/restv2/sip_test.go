@@ -52,9 +52,7 @@ func TestArchivesAreRequested(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a.expect("acme", "POST", tc.target, tc.body, 200, `{"data":{"expires_at":"2026-11-20 11:34:15","handle":"h1"}}`)
-			if a.sip.request != tc.want {
-				t.Error(a.sip.request)
-			}
+			relaytest.Equal(t, "the request", a.sip.request, tc.want)
 		})
 	}
 	for name, tc := range map[string]struct{ body, errs string }{
@@ -74,6 +72,7 @@ func TestArchivesAreRequested(t *testing.T) {
 		})
 	}
 	a.sip.err = relay.Invalid("to_date", "The to_date must not be before the from_date.")
+	a.expect("acme", "POST", path, `{"from_date":"2026-11-02","to_date":"2026-11-01"}`, 422, `{"message":"The to_date must not be before the from_date.","errors":"to_date"}`)
 	a.expect("iot", "POST", path, `{}`, 403, `{"message":"This action is unauthorised."}`)
 	a.expect("nobody", "POST", path, `{}`, 401, `{"message":"Unauthenticated."}`)
 }
@@ -82,9 +81,7 @@ func TestArchivesAreFetched(t *testing.T) {
 	a := newAPI(t)
 	const path = "/v2/sip/cdr/h1/download"
 	a.expect("globex", "GET", path, "", 202, `{"message":"The records are being prepared. Please try again later."}`)
-	if a.sip.request != "2 h1" {
-		t.Error(a.sip.request)
-	}
+	relaytest.Equal(t, "the request", a.sip.request, "2 h1")
 	a.sip.ready, a.sip.file = true, []byte(strings.Repeat("PK-", 100_000))
 	a.expect("globex", "GET", path, "", 200, string(a.sip.file))
 	a.sip.file = nil
@@ -93,7 +90,7 @@ func TestArchivesAreFetched(t *testing.T) {
 	a.expect("globex", "GET", path, "", 404, "")
 	a.sip.err = relay.Errorf(relay.KindUnavailable, "down")
 	if code, body := a.ask("globex", "GET", path, ""); code != 503 {
-		t.Errorf("%d %s", code, body)
+		t.Errorf("while the store is down: %d %s, want 503", code, body)
 	}
 	a.expect("iot", "GET", path, "", 403, `{"message":"This action is unauthorised."}`)
 }
@@ -107,6 +104,6 @@ func TestSourceIPs(t *testing.T) {
 	a.expect("iot", "GET", path, "", 403, `{"message":"This action is unauthorised."}`)
 	relaytest.NoError(t, a.db.Close())
 	if code, body := a.ask("acme", "GET", path, ""); code != 503 {
-		t.Errorf("%d %s", code, body)
+		t.Errorf("while the store is down: %d %s, want 503", code, body)
 	}
 }

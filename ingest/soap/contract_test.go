@@ -256,7 +256,7 @@ func TestKindsReadText(t *testing.T) {
 	}
 }
 
-// FuzzEnvelope holds that a request is either read within the limits or refused with a
+// FuzzEnvelope checks that a request is either read within the limits or refused with a
 // Fault, and that every answer is well-formed.
 func FuzzEnvelope(f *testing.F) {
 	f.Add([]byte(enveloped(ns11, login, text1)), "text/xml")

@@ -109,14 +109,14 @@ func newWire(t *testing.T) *wire {
 	return w
 }
 
-// answerOf is an HTTP answer.
-type answerOf struct {
+// httpAnswer is an answer to a request.
+type httpAnswer struct {
 	status      int
 	contentType string
 	body        string
 }
 
-func (w *wire) ask(method, target, body string, headers ...string) answerOf {
+func (w *wire) ask(method, target, body string, headers ...string) httpAnswer {
 	w.t.Helper()
 	status, got, header := answertest.Send(w.t, w.app, answertest.Request(method, target, body, headers...))
 	if method == "GET" {
@@ -130,7 +130,7 @@ func (w *wire) ask(method, target, body string, headers ...string) answerOf {
 	if strings.Contains(header.Get("Content-Type"), "xml") {
 		relaytest.NoError(w.t, wellFormed([]byte(got)))
 	}
-	return answerOf{status, header.Get("Content-Type"), got}
+	return httpAnswer{status, header.Get("Content-Type"), got}
 }
 
 // wellFormed returns an error unless the document is well-formed XML.

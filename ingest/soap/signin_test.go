@@ -87,7 +87,7 @@ func TestFloodOfWrongPasswords(t *testing.T) {
 			return hash == sum, nil
 		}
 		if got := a.result("acme", "secret"); got != "1" {
-			t.Fatal(got)
+			t.Fatalf("the first login: got %s, want 1", got)
 		}
 		results := make([]string, 100)
 		var wg sync.WaitGroup
@@ -122,7 +122,7 @@ func TestConcurrentEqualLoginsAreHashedOnce(t *testing.T) {
 	for range 20 {
 		wg.Go(func() {
 			if got := a.result("acme", "secret"); got != "1" {
-				t.Error(got)
+				t.Errorf("a login: got %s, want 1", got)
 			}
 		})
 	}
@@ -135,7 +135,7 @@ func TestConcurrentEqualLoginsAreHashedOnce(t *testing.T) {
 func TestLoginCachesAreBounded(t *testing.T) {
 	a := newCountingAuthenticator()
 	if got := a.result("acme", "secret"); got != "1" {
-		t.Fatal(got)
+		t.Fatalf("the first login: got %s, want 1", got)
 	}
 	for i := range maxRejected + 5 {
 		a.result("acme", fmt.Sprint(i))

@@ -321,7 +321,7 @@ func TestWSDLIsServed(t *testing.T) {
 func TestSigningInBeforeTheInventoryIsApplied(t *testing.T) {
 	w := newWire(t)
 	w.limiter.InventoryPending = func() bool { return true }
-	ask := func(user string) answerOf {
+	ask := func(user string) httpAnswer {
 		good := enveloped(ns11, login, text1)
 		return w.ask("POST", "/soap", strings.Replace(good, "acme", user, 1), "Content-Type", "text/xml")
 	}

@@ -214,7 +214,7 @@ func TestPostsAreAcceptedWhileTheDatabaseIsDown(t *testing.T) {
 	})
 	f.waitProcessed()
 	if got := f.readings.stored(); len(got) != 7 {
-		t.Errorf("readings = %q", got)
+		t.Errorf("readings = %q, want 7", got)
 	}
 	relaytest.Equal(t, "the number of quarantined events", len(f.events(event.Quarantined)), 0)
 }
@@ -234,9 +234,7 @@ func TestTheReadableElementsOfAListAreStored(t *testing.T) {
 	f.run()
 	f.post("/webhooks/generic?decoder_id=d1", "hook-1", `[{"temperature":1,"id":"one"},7,{"temperature":2}, {"temperature":3,"id":"three"}]`)
 	f.waitProcessed()
-	if got := f.readings.stored(); !slices.Equal(got, []string{"one temperature", "three temperature"}) {
-		t.Errorf("readings = %q", got)
-	}
+	relaytest.Equal(t, "the readings", f.readings.stored(), []string{"one temperature", "three temperature"})
 	got := f.events(event.Quarantined)
 	if len(got) != 1 {
 		t.Fatalf("quarantined events = %d, want 1", len(got))

@@ -30,10 +30,10 @@ func TestSubmittedReadingsAreProcessedLikeFrames(t *testing.T) {
 	f.run()
 	f.post("/webhooks/generic/shed?decoder_id=d1", "hook-1", `{"temperature":1}`)
 	if got := f.submit("shed", `{"reading":{"values":{"temperature":2}}}`); !slices.Equal(got, []string{"temperature"}) {
-		t.Errorf("updated sensors for a number = %q", got)
+		t.Errorf("updated sensors for a number = %q, want temperature", got)
 	}
 	if got := f.submit("shed", `{"reading":{"values":{"T&<>":"open"}}}`); !slices.Equal(got, []string{"T&<> open"}) {
-		t.Errorf("updated sensors for a text = %q", got)
+		t.Errorf("updated sensors for a text = %q, want the text open", got)
 	}
 	if got := f.submit("shed", `{"readings":[{"values":{"temperature":3}},{"values":{"x":1}},{"values":{"temperature":4}}]}`); len(got) != 2 {
 		t.Errorf("updated sensors for a list with an unmapped key = %q, want 2", got)

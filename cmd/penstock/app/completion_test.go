@@ -57,16 +57,16 @@ func completionScript(t *testing.T, shell string) string {
 	return stdout.String()
 }
 
-// requireShell fails the test if a shell is missing, or skips the test if PENSTOCK_TEST_SKIP_REAL is 1.
-func requireShell(t *testing.T, shell string) {
+// requireProgram fails the test if a program is missing, or skips the test if PENSTOCK_TEST_SKIP_REAL is 1.
+func requireProgram(t *testing.T, name string) {
 	t.Helper()
-	if _, err := exec.LookPath(shell); err == nil {
+	if _, err := exec.LookPath(name); err == nil {
 		return
 	}
 	if os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
-		t.Skipf("skipped: %s is not installed, and PENSTOCK_TEST_SKIP_REAL=1", shell)
+		t.Skipf("skipped: %s is not installed, and PENSTOCK_TEST_SKIP_REAL=1", name)
 	}
-	t.Fatalf("%s is not installed: run make deps", shell)
+	t.Fatalf("%s is not installed: run make deps", name)
 }
 
 func completeInBash(t *testing.T, script, line string) []string {
@@ -78,7 +78,7 @@ func completeInBash(t *testing.T, script, line string) []string {
 
 func completeInFish(t *testing.T, script, line string) []string {
 	t.Helper()
-	requireShell(t, "fish")
+	requireProgram(t, "fish")
 	return wordsOf(t, exec.Command("fish", "--no-config", "-c", script+"complete -C '"+line+"'"))
 }
 
@@ -93,7 +93,7 @@ func wordsOf(t *testing.T, cmd *exec.Cmd) []string {
 
 // TestCompletionInZsh types a line and a tab into an interactive zsh.
 func TestCompletionInZsh(t *testing.T) {
-	requireShell(t, "zsh")
+	requireProgram(t, "zsh")
 	file := filepath.Join(t.TempDir(), "completion.zsh")
 	relaytest.NoError(t, os.WriteFile(file, []byte(completionScript(t, "zsh")), 0o600))
 	const session = `

@@ -41,13 +41,10 @@ func TestTheManualPageRenders(t *testing.T) {
 			t.Errorf("the manual page lacks %q", text)
 		}
 	}
-	man, err := exec.LookPath("man")
-	if err != nil {
-		t.Skip("SKIPPED: man is missing")
-	}
+	requireProgram(t, "man")
 	file := filepath.Join(t.TempDir(), "penstock.1")
 	relaytest.NoError(t, os.WriteFile(file, []byte(page), 0o600))
-	command := exec.CommandContext(t.Context(), man, "--warnings", "-l", file)
+	command := exec.CommandContext(t.Context(), "man", "--warnings", "-l", file)
 	command.Env = append(os.Environ(), "MANWIDTH=100", "MANPAGER=cat", "LC_ALL=C.UTF-8")
 	var warnings strings.Builder
 	command.Stderr = &warnings

@@ -84,7 +84,7 @@ func TestNothingIsSealedWithTheKeyOfAReplacedDatabase(t *testing.T) {
 		relaytest.NoError(t, store.RunAll(ctx, "test", db.Do("DELETE FROM ledger_sealed"), db.Do("DELETE FROM account")))
 		seal() // with the key of the other database
 		if err := saveAccount("first"); relay.KindOf(err) != relay.KindUnavailable {
-			t.Errorf("an account sealed with the old key: error %v", err)
+			t.Errorf("an account sealed with the old key: error = %v, want KindUnavailable", err)
 		}
 		relaytest.Eventually(t, "an account is saved with the key of the other database", func() (any, bool) { err := saveAccount("second"); return err, err == nil })
 		store.SetSealer(&recordSealer{vault: seal()})

@@ -140,7 +140,7 @@ func TestCheckFindsEachDifference(t *testing.T) {
 		{"an undocumented parameter", "GET /valves/v1?deep=1", 200, http.Header{"Content-Type": {js}}, `{"id":"v1"}`, "deep is not documented"},
 		{"a parameter of another type", "GET /valves/v1?limit=ten", 200, http.Header{"Content-Type": {js}}, `{"id":"v1"}`, "limit"},
 		{"a parameter out of bounds", "GET /valves/v1?limit=11", 200, http.Header{"Content-Type": {js}}, `{"id":"v1"}`, "limit"},
-		{"what was refused may be wrong", "GET /valves/v1?limit=ten", 404, nil, "", ""},
+		{"a refused request may be invalid", "GET /valves/v1?limit=ten", 404, nil, "", ""},
 		{"an undocumented field that is taken", "POST /valves " + js + ` {"nom":"a"}`, 200, nil, "", `property "nom" is unsupported`},
 		{"an undocumented field of a form", "POST /valves application/x-www-form-urlencoded size=3&colour=red", 200, nil, "", "colour is not documented"},
 		{"a field of a form of another type", "POST /valves application/x-www-form-urlencoded size=big", 200, nil, "", "size"},
@@ -214,7 +214,7 @@ func TestStrictListsIncompletePlaces(t *testing.T) {
 			got := contracttest.Strict(document(t, strings.Replace(contract, tc.old, tc.new, 1)))
 			if tc.want == "" {
 				if len(got) > 0 {
-					t.Errorf("got %q", got)
+					t.Errorf("got %q, want none", got)
 				}
 				return
 			}
