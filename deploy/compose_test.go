@@ -1,5 +1,6 @@
 // Package deploy_test validates the compose file and the Helm chart as far as that is
-// possible without a container runtime.
+// possible without a container runtime, and checks the links, tables and names of tests in the
+// documentation.
 package deploy_test
 
 import (

@@ -175,7 +175,8 @@ func brokenLinks(t *testing.T, file string) (problems []string) {
 	return problems
 }
 
-// prose returns a Markdown file without its blocks and spans of code.
+// prose returns a Markdown file without its blocks of code, and with the word code for a span of code
+// at the end of a link text.
 func prose(t *testing.T, file string) string {
 	t.Helper()
 	raw, err := os.ReadFile(file)

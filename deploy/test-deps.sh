@@ -37,7 +37,7 @@ wanted=(
   curl:curl=cmd/penstock/e2e/documents jq:jq=cmd/penstock/e2e/documents java:default-jre-headless=cmd/penstock/e2e/documents
   openssl:openssl='relay/ledger|relay/ledger/pki|cmd/penstock/e2e/documents' unzip:unzip=delivery/archive minisign:minisign=deploy/release
   node:nodejs="$node_users" npm:npm="$node_users" dkimverify:python3-dkim=delivery/email
-  promtool:prometheus='deploy/prometheus|cmd/penstock/e2e/operations' tshark:tshark='decoders/sms|decoders/sms/smstest|decoders/wap'
+  promtool:prometheus=cmd/penstock/e2e/operations tshark:tshark='decoders/sms|decoders/sms/smstest|decoders/wap'
   wbxml2xml:libwbxml2-utils=decoders/wap php:php-cli=cmd/penstock/e2e/sending
   '/usr/lib/php/*/soap.so:php-soap=cmd/penstock/e2e/sending'
   chromium:chromium=cmd/penstock/e2e zsh:zsh=cmd/penstock/app fish:fish=cmd/penstock/app man:man-db=cmd/penstock/app
@@ -90,7 +90,7 @@ from_debian() {
     return 0 # reported at the end
   fi
   echo "test-deps: installing ${packages[*]}"
-  apt-get update -qq >/dev/null || echo "test-deps: apt-get update did not work, trying what is known"
+  apt-get update -qq >/dev/null || echo "test-deps: apt-get update did not work, trying the known packages"
   install_packages "${packages[@]}" || echo "test-deps: apt-get install did not work"
 }
 
@@ -149,15 +149,15 @@ if [ "${PENSTOCK_TEST_SKIP_REAL:-}" != 1 ]; then
   from_source_optional
   from_npm
 fi
-mapfile -t left < <(missing_packages; missing_modules)
-! used delivery/influx/influxtest || command -v influxd >/dev/null || left+=(influxd)
-! used deploy/release || [ -e .tools/bin/nfpm ] || left+=(nfpm)
-[ "${#left[@]}" -gt 0 ] || exit 0
+mapfile -t missing < <(missing_packages; missing_modules)
+! used delivery/influx/influxtest || command -v influxd >/dev/null || missing+=(influxd)
+! used deploy/release || [ -e .tools/bin/nfpm ] || missing+=(nfpm)
+[ "${#missing[@]}" -gt 0 ] || exit 0
 
 if [ "${PENSTOCK_TEST_SKIP_REAL:-}" = 1 ]; then
-  echo "test-deps: skipping the tests that need: ${left[*]}"
+  echo "test-deps: skipping the tests that need: ${missing[*]}"
   exit 0
 fi
-echo "test-deps: missing: ${left[*]}" >&2
+echo "test-deps: missing: ${missing[*]}" >&2
 echo "test-deps: run as root on Debian with a network, or set PENSTOCK_TEST_SKIP_REAL=1 to skip the tests that need them" >&2
 exit 1

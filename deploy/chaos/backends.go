@@ -61,7 +61,7 @@ func (s *site) startBackends(ctx context.Context) (env []string, err error) {
 	}, nil
 }
 
-// behindProxy starts a proxy before a server, adds the faults of both and returns the proxy's
+// behindProxy starts a proxy in front of a server, adds the faults of both and returns the proxy's
 // address.
 func (s *site) behindProxy(name string, server *servers.Server) (addr string, err error) {
 	p, err := s.proxy(name, server.Addr)
@@ -79,7 +79,7 @@ func (s *site) behindProxy(name string, server *servers.Server) (addr string, er
 	return p.addr, nil
 }
 
-// proxy starts a proxy before a server and adds its network faults.
+// proxy starts a proxy in front of a server and adds its network faults.
 func (s *site) proxy(name, target string) (*proxy, error) {
 	p, err := newProxy(target)
 	if err != nil {
@@ -209,8 +209,8 @@ type redisSet interface {
 	Promoted(ctx context.Context, replica *servers.Server) error
 }
 
-// redisFaults returns the faults of a set. They wait until each master has a replica that is up
-// to date, and strike any of the masters.
+// redisFaults returns the faults of a set. One fault empties all masters; the others wait until each
+// master has a replica that is up to date, and strike any of the masters.
 func redisFaults(name string, set redisSet) []fault {
 	onReplicated := func(label string, strike func(ctx context.Context, master, replica *servers.Server) error) fault {
 		return fault{label + " (" + name + ")", func(ctx context.Context, _ time.Duration) error {

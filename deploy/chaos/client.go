@@ -34,7 +34,7 @@ func (a answer) notFound() bool {
 	return a.status == http.StatusNotFound || a.status == http.StatusUnprocessableEntity
 }
 
-// gateway returns the gateways in turns.
+// gateway returns the next gateway, in turn.
 func (s *site) gateway() *gateway {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,7 +29,7 @@ func (s *site) faults(random *rand.Rand) []fault {
 	if len(s.gateways) > 1 { // the other gateways take over
 		faults = append(faults, fault{"all gateways are restarted one by one", s.restartAll}, fault{"a gateway is started on a copy of another's data", s.startCopy})
 	}
-	return append(faults, networkFaults("a bind to the SMSC", s.far)...)
+	return append(faults, networkFaults("a bind to the SMSC", s.smscProxy)...)
 }
 
 // gatewayFaults returns the faults that strike one gateway. A gateway of a site has no children, so

@@ -83,7 +83,7 @@ func (s *site) runLoad(ctx context.Context) {
 	wg.Wait()
 }
 
-// work sends an item of a kind in each pause until the load ends.
+// work sends an item of a kind after every pause until the load ends.
 func (s *site) work(ctx context.Context, k kind, pause time.Duration, counter *atomic.Int64) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()

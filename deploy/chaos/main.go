@@ -121,12 +121,12 @@ func runOn(ctx context.Context, kind backendKind, dir string, settings settings,
 	if err != nil {
 		return false, err
 	}
-	verdicts, took, err := s.settle(ctx)
+	verdicts, settleTime, err := s.settle(ctx)
 	if err != nil {
 		return false, err
 	}
 	s.verifyLedger(ctx)
-	r := report{site: s, struck: struck, verdicts: verdicts, settled: took}
+	r := report{site: s, struck: struck, verdicts: verdicts, settleTime: settleTime}
 	r.print(os.Stdout)
 	return r.ok(), nil
 }

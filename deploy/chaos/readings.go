@@ -116,7 +116,7 @@ func (s *site) findReadings(ctx context.Context, f findings) error {
 // windowSeconds is the length of the time range in a request for readings.
 const windowSeconds = 900
 
-// findDevice records the stored readings of a device. It ends at the first window without any.
+// findDevice records the stored readings of a device. It ends at the first window without readings.
 func (s *site) findDevice(ctx context.Context, f findings, kind, device string) error {
 	var known struct{ ID string }
 	a := s.call(ctx, http.MethodGet, "/iot/devices/identifier/"+device, "")

@@ -66,7 +66,7 @@ func (s *site) sendClaim(ctx context.Context, _ int) {
 	}
 }
 
-// sendDevice creates a device, and deletes every second one.
+// sendDevice creates a device, and deletes every second device.
 func (s *site) sendDevice(ctx context.Context, n int) {
 	identifier := fmt.Sprintf("made-%d", n)
 	s.ledger.offer(deviceKind, identifier)

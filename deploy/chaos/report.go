@@ -11,10 +11,10 @@ import (
 
 // report is the result of a run on one kind of back ends.
 type report struct {
-	site     *site
-	struck   map[string]int // how often each fault struck
-	verdicts []verdict
-	settled  time.Duration
+	site       *site
+	struck     map[string]int // how often each fault struck
+	verdicts   []verdict
+	settleTime time.Duration
 }
 
 // ok reports whether no promise was broken.
@@ -52,7 +52,7 @@ func (r *report) print(writer io.Writer) {
 	}
 	printf := func(format string, args ...any) { _, _ = fmt.Fprintf(writer, format, args...) }
 	printf("\n%d requests were answered 408, 424, 429, 503 or not at all, %d were refused otherwise; %s was found and done %v after the load; %d messages were resent, %d events replayed\n",
-		r.site.ledger.unavailable, r.site.ledger.refused, found, r.settled.Round(100*time.Millisecond), r.site.resent, r.site.replayed)
+		r.site.ledger.unavailable, r.site.ledger.refused, found, r.settleTime.Round(100*time.Millisecond), r.site.resent, r.site.replayed)
 	printf("%.3f %% of the acknowledged items were duplicated with the same id (aim: at most 0.1 %%, without a restored database)\n", 100*float64(sum.duplicated)/float64(max(sum.acked, 1)))
 	r.explain(printf)
 }

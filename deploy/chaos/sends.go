@@ -179,7 +179,7 @@ func (s *site) findCredit(ctx context.Context, f findings, paid int) error {
 	}
 	s.ledger.ack(creditKind, "balance", "")
 	undone := ""
-	if want := opening - paid; list.Meta.Balance != want {
+	if want := openingCredit - paid; list.Meta.Balance != want {
 		undone = fmt.Sprintf("it is %d, want %d for %d parts", list.Meta.Balance, want, paid)
 	}
 	f.see(creditKind, "balance", 1, undone)

@@ -48,7 +48,7 @@ func clean(verdicts []verdict) bool {
 
 // settle waits until the gateways are idle and all items are found and done, for at most
 // s.settings.settle. Meanwhile it calls operate.
-func (s *site) settle(ctx context.Context) (verdicts []verdict, took time.Duration, err error) {
+func (s *site) settle(ctx context.Context) (verdicts []verdict, settleTime time.Duration, err error) {
 	start := time.Now()
 	for _, g := range s.gateways {
 		if err := g.ready(ctx); err != nil {

@@ -18,10 +18,10 @@ import (
 
 // The tokens, the credit and the SIMs of a run.
 const (
-	adminToken = "chaos-admin-0123456789"
-	token      = "chaos-account-0123456789"
-	opening    = 1_000_000_000 // the account's credit at the start
-	simCount   = 400
+	adminToken    = "chaos-admin-0123456789"
+	token         = "chaos-account-0123456789"
+	openingCredit = 1_000_000_000 // of the account
+	simCount      = 400
 )
 
 // site is a set of gateways with their back ends, an SMSC and an endpoint.
@@ -32,12 +32,12 @@ type site struct {
 	ledger        *ledger
 	sink          *sink
 	smsc          *smsc
-	far           *proxy   // before the SMSC
-	proxies       []*proxy // before back ends
+	smscProxy     *proxy   // in front of the SMSC
+	proxies       []*proxy // in front of back ends
 	influx        *influxProxy
 	backendFaults []fault
 	gateways      []*gateway
-	redis         string // address of the proxy before the shared Redis; empty with Sentinel, a Cluster or SQLite
+	redis         string // address of the proxy in front of the shared Redis; empty with Sentinel, a Cluster or SQLite
 	client        *http.Client
 	turn          int          // number of calls of gateway
 	probes        atomic.Int64 // number of probes sent
@@ -72,7 +72,7 @@ func newSite(ctx context.Context, kind backendKind, dir string, o settings) (*si
 		return s, err
 	}
 	config, inventory := filepath.Join(dir, "penstock.yaml"), filepath.Join(dir, "inventory.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, configText, s.far.addr, s.smsc.addr), 0o600); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, configText, s.smscProxy.addr, s.smsc.addr), 0o600); err != nil {
 		return s, err
 	}
 	if err := os.WriteFile(inventory, s.inventory(), 0o600); err != nil {
@@ -117,7 +117,7 @@ func (s *site) startGateway(ctx context.Context, g *gateway) error {
 	return g.ready(ctx)
 }
 
-// startOutside starts the sink and the SMSC.
+// startOutside starts the sink, the SMSC and its proxy.
 func (s *site) startOutside() (err error) {
 	if s.sink, err = newSink(); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (s *site) startOutside() (err error) {
 	if s.smsc, err = newSMSC(); err != nil {
 		return err
 	}
-	s.far, err = newProxy(s.smsc.addr)
+	s.smscProxy, err = newProxy(s.smsc.addr)
 	return err
 }
 
@@ -147,7 +147,7 @@ func (s *site) inventory() []byte {
 	for n := range simCount {
 		sims = append(sims, fmt.Sprintf("{iccid: %q, current_state: active}", iccid(n)))
 	}
-	return fmt.Appendf(nil, inventoryText, opening, token, s.sink.addr, s.sink.addr, strings.Join(sims, ", "))
+	return fmt.Appendf(nil, inventoryText, openingCredit, token, s.sink.addr, s.sink.addr, strings.Join(sims, ", "))
 }
 
 const inventoryText = `
@@ -188,7 +188,7 @@ func (s *site) stop() {
 			g.disk.remove()
 		}
 	}
-	for _, p := range append(s.proxies, s.far) {
+	for _, p := range append(s.proxies, s.smscProxy) {
 		if p != nil {
 			_ = p.listener.Close()
 		}

@@ -55,8 +55,8 @@ func kindOfText(text string) string {
 // noticeKind is the name of the kind of requests to the sink that are not messages.
 const noticeKind = "reports and callbacks"
 
-// findArrivals records the messages, reports and callbacks at the sink. One that arrived with
-// different ids was sent more than once as different deliveries, which is unaccounted.
+// findArrivals records the messages, reports and callbacks at the sink. An item that arrived with
+// several ids was sent in several deliveries, and is unaccounted.
 func (s *site) findArrivals(_ context.Context, f findings) error {
 	s.sink.arrivedMu.Lock()
 	defer s.sink.arrivedMu.Unlock()

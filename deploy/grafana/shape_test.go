@@ -292,7 +292,7 @@ func fieldProblems(d dashboard) (problems []string) {
 		}
 		ids[p.ID] = true
 		if !slices.Contains([]string{"timeseries", "stat", "table"}, p.Type) {
-			problems = append(problems, "there is no panel "+p.Type)
+			problems = append(problems, "unknown type of panel: "+p.Type)
 		}
 		refs := map[string]bool{}
 		for _, q := range p.Targets {
