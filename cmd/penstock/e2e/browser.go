@@ -62,7 +62,7 @@ func NewBrowser(t *testing.T) *Browser {
 		t.Skip("skipped: no chromium on the path, and PENSTOCK_TEST_SKIP_REAL=1")
 	}
 	if err != nil {
-		t.Fatal("no chromium on the path; make test installs it, PENSTOCK_TEST_SKIP_REAL=1 skips the test")
+		t.Fatal("no chromium on the path; make deps installs it, PENSTOCK_TEST_SKIP_REAL=1 skips the test")
 	}
 	chromium.Do(func() { startChromium(path) })
 	relaytest.NoError(t, chromium.err)

@@ -41,7 +41,7 @@ func Axe(t *testing.T) string {
 		t.Skip("skipped: no axe-core, and PENSTOCK_TEST_SKIP_REAL=1")
 	}
 	if err != nil {
-		t.Fatalf("no axe-core: %v; make test installs it, PENSTOCK_TEST_SKIP_REAL=1 skips the test", err)
+		t.Fatalf("no axe-core: %v; make deps installs it, PENSTOCK_TEST_SKIP_REAL=1 skips the test", err)
 	}
 	return string(axe)
 }

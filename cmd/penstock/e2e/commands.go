@@ -39,8 +39,8 @@ func (o Output) Mentions(t *testing.T, words ...string) {
 // ExitCode returns the exit code in err, the error of a Wait or Run of a command; 0 for nil, and -1 if
 // err has no exit code.
 func ExitCode(err error) int {
-	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
-		return failed.ExitCode()
+	if exitErr, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exitErr.ExitCode()
 	}
 	if err != nil {
 		return -1

@@ -62,9 +62,9 @@ func (g *Gateway) AwaitLedgerJob(c Client, id string, target any) {
 type LedgerCallback struct {
 	URL string
 
-	mu       sync.Mutex
-	claimed  map[string]int // job → tokens claimed
-	unsigned int            // unsigned requests and events of other types
+	mu         sync.Mutex
+	claimed    map[string]int // job → tokens claimed
+	unexpected int            // unsigned requests and events of other types
 }
 
 // NewLedgerCallback starts the endpoint.
@@ -82,7 +82,7 @@ func NewLedgerCallback(t *testing.T) *LedgerCallback {
 			}
 		}
 		if !signed || json.Unmarshal(body, &e) != nil || e.Type != "token.claimed" {
-			l.unsigned++
+			l.unexpected++
 			return
 		}
 		n := 0
@@ -98,11 +98,11 @@ func NewLedgerCallback(t *testing.T) *LedgerCallback {
 
 // Counts returns the numbers of the jobs and claims in the events, and the number of requests
 // that were not a signed token.claimed event.
-func (l *LedgerCallback) Counts() (jobs, claims, unsigned int) {
+func (l *LedgerCallback) Counts() (jobs, claims, unexpected int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, n := range l.claimed {
 		claims += n
 	}
-	return len(l.claimed), claims, l.unsigned
+	return len(l.claimed), claims, l.unexpected
 }

@@ -251,16 +251,16 @@ func (a *Arrivals) Add(item, id string, r *http.Request) {
 }
 
 // MissingItems returns the expected items without a request, sorted.
-func (a *Arrivals) MissingItems(expected iter.Seq[string]) (texts []string) {
+func (a *Arrivals) MissingItems(expected iter.Seq[string]) (items []string) {
 	a.Mu.Lock()
 	defer a.Mu.Unlock()
 	for item := range expected {
 		if a.ByItem[item] == nil {
-			texts = append(texts, item)
+			items = append(items, item)
 		}
 	}
-	slices.Sort(texts)
-	return texts
+	slices.Sort(items)
+	return items
 }
 
 // Repeated returns the number of items with several requests, and describes the items whose

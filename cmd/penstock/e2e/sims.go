@@ -167,7 +167,7 @@ func UsageInventory(callback string) string {
   - {name: globex, tokens: [{token: globex-token-0123456, scopes: [cellular, carrier]}], sims: [{iccid: %q, current_state: active}]}`, callback, SIMA, SIMB, SIMC, SIMG)
 }
 
-// UsageRecord returns the record of a data session of a SIM that starts now.
+// UsageRecord returns the record of a SIM's data session, which starts now.
 func UsageRecord(id, iccid string, bytes int) string {
 	return fmt.Sprintf(`{"id":%q,"iccid":%q,"start_time":%q,"type":"data","bytes":%d,"duration":60}`+"\n", id, iccid, time.Now().UTC().Format(time.RFC3339), bytes)
 }

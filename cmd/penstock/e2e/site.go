@@ -75,7 +75,7 @@ const (
 )
 
 // Main runs the tests of a package or the program: the test binary acts as the program in the
-// processes that Spawn starts and in the codec workers of gateways. Main does not return.
+// processes that Gateway.Command starts and in the codec workers of gateways. Main does not return.
 func Main(m *testing.M) {
 	if os.Getenv(ActAsProgram) == "1" || len(os.Args) == 2 && os.Args[1] == codec.WorkerCommand {
 		app.Main("test")

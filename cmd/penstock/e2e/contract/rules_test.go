@@ -22,7 +22,7 @@ func createSampleRules(g *e2e.Gateway) (r ruleSampleIDs) {
 	return r
 }
 
-// everyAction is the member actions of a rule with an action of each kind.
+// everyAction is the field "actions" of a rule, with an action of each kind.
 const everyAction = `"actions":[{"action":"http_post","parameters":["https://example.com/a"],"body":"{t: values.temperature}"},{"action":"http_get","parameters":["https://example.com/b?s=%state"]},` +
 	`{"action":"email","parameters":["ops@example.com"]},{"action":"sms","parameters":["447700900123"],"originator":"Shed"}]`
 

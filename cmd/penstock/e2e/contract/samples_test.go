@@ -240,7 +240,7 @@ func TestListsAreTheSameOnAllGateways(t *testing.T) {
 	t.Run("every list is the same on all gateways", func(t *testing.T) { testSameLists(t, e2e.RealSite(t)) })
 }
 
-// cursor matches the member of an answer that names the next page.
+// cursor matches the field of an answer that names the next page.
 var cursor = regexp.MustCompile(`"next":"[^"]+"`)
 
 // testSameLists creates sample records behind the balancer and compares the answers of the
@@ -269,7 +269,11 @@ func testSameLists(t *testing.T, s *e2e.Site) {
 		relaytest.Eventually(t, target+" is the same on all gateways", func() (any, bool) { // retries change deliveries meanwhile
 			var bodies []string
 			for _, g := range c.Gateways { // a cursor depends on the search of the gateway
-				bodies = append(bodies, cursor.ReplaceAllString(g.Admin().Get(target).Body, ""))
+				resp := g.Admin().Get(target)
+				if resp.Status != 200 {
+					return resp, false
+				}
+				bodies = append(bodies, cursor.ReplaceAllString(resp.Body, ""))
 			}
 			return bodies, len(slices.Compact(slices.Clone(bodies))) == 1
 		})

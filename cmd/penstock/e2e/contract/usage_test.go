@@ -34,7 +34,7 @@ func usageSamples(ids usageSampleIDs) []sample {
 	}
 }
 
-// usageMistakes returns requests to the operations on usage of SIMs with the statuses of their errors.
+// usageMistakes returns refused requests to the operations on usage of SIMs, and a request for an empty report.
 func usageMistakes() []refusedSample {
 	const js = "application/json"
 	return []refusedSample{

@@ -215,10 +215,10 @@ func testContractProvider(t *testing.T, checker *contracttest.Checker) {
 		change func(callback, cookie *string)
 		want   string
 	}{
-		"a callback that is used again":      {change: func(b, k *string) { g.WithToken("").With("Cookie", *k).Get(*b) }, want: "refused"},
-		"another browser":                    {change: func(_, k *string) { *k = "" }, want: "refused"},
-		"another state":                      {change: func(b, _ *string) { *b = strings.Replace(*b, "state=", "state=x", 1) }, want: "refused"},
-		"a refusal of the provider":          {change: func(b, _ *string) { *b += "&error=access_denied" }, want: "refused"},
+		"a callback that is used again":      {change: func(callback, cookie *string) { g.WithToken("").With("Cookie", *cookie).Get(*callback) }, want: "refused"},
+		"another browser":                    {change: func(_, cookie *string) { *cookie = "" }, want: "refused"},
+		"another state":                      {change: func(callback, _ *string) { *callback = strings.Replace(*callback, "state=", "state=x", 1) }, want: "refused"},
+		"a refusal of the provider":          {change: func(callback, _ *string) { *callback += "&error=access_denied" }, want: "refused"},
 		"an account that does not exist":     {claims: map[string]any{"preferred_username": "anna", "account": "nobody"}, want: "refused"},
 		"no role":                            {claims: map[string]any{"preferred_username": "anna", "groups": "guests"}, want: "refused"},
 		"a name that another user has":       {claims: map[string]any{"sub": "43", "preferred_username": "anna", "groups": "ops"}, want: "refused"},
@@ -257,13 +257,13 @@ func sessionOf(resp e2e.Response) string {
 // callback and the cookie of the sign-in.
 func visitProvider(g *e2e.Gateway) (callback, cookie string) {
 	g.T.Helper()
-	a := g.WithToken("").Get("/admin/oidc/start")
-	cookie, attributes, _ := strings.Cut(a.Header.Get("Set-Cookie"), ";")
-	if a.Status != 302 || !strings.Contains(attributes, "HttpOnly") || !strings.Contains(attributes, "SameSite=Lax") {
-		g.T.Fatalf("%d %s %s", a.Status, a.Body, a.Header)
+	start := g.WithToken("").Get("/admin/oidc/start")
+	cookie, attributes, _ := strings.Cut(start.Header.Get("Set-Cookie"), ";")
+	if start.Status != 302 || !strings.Contains(attributes, "HttpOnly") || !strings.Contains(attributes, "SameSite=Lax") {
+		g.T.Fatalf("start of a sign-in: %d %s %s, want 302 with a cookie that is HttpOnly and SameSite=Lax", start.Status, start.Body, start.Header)
 	}
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := browser.Get(a.Header.Get("Location"))
+	resp, err := browser.Get(start.Header.Get("Location"))
 	relaytest.NoError(g.T, err)
 	_ = resp.Body.Close()
 	target, err := resp.Location()

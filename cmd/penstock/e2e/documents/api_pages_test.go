@@ -85,7 +85,7 @@ func TestAPIPagesKeepTheirPromises(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			blocks := readConsole(t, e2e.APIPage(t, name))
 			if len(blocks) < 2 {
-				t.Fatalf("docs/api/%s.md has no ```console blocks to run", name)
+				t.Fatalf("docs/api/%s.md has %d ```console blocks, want at least 2", name, len(blocks))
 			}
 			r := newReader(t)
 			r.start(nil)

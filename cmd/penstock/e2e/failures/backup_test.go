@@ -66,7 +66,7 @@ func TestRecoverAfterARestoredBackup(t *testing.T) {
 	customer := e2e.CustomerOf(g)
 	report := customer.CompleteJob("/v3/mno/job/usage", e2e.CurrentPeriod())
 	relaytest.Equal(t, "the bytes of the SIM", fmt.Sprint(e2e.UsageBySIM(t, customer.Get("/v3/mno/job/"+report+"/usage"))[e2e.SIMA]), "123")
-	checkDeliveredOnce(arrivals, t, g, len(l.Texts)+earlyCount)
+	checkDeliveredOnce(t, arrivals, g, len(l.Texts)+earlyCount)
 	if output, err := g.Command("recover").CombinedOutput(); e2e.ExitCode(err) != 1 || !strings.Contains(string(output), "processing has not stopped") {
 		t.Errorf("a second recover: exit code = %d, output = %s, want 1 and a conflict", e2e.ExitCode(err), output)
 	}
@@ -87,7 +87,7 @@ func postWhileHalted(l *e2e.Load) {
 // checkDeliveredOnce waits until no delivery is queued, and checks that every message has one delivery
 // in the state delivered. A delivery that was in flight when the backup was made is sent again after
 // its lease has expired.
-func checkDeliveredOnce(arrivals *e2e.Arrivals, t *testing.T, g *e2e.Gateway, count int) {
+func checkDeliveredOnce(t *testing.T, arrivals *e2e.Arrivals, g *e2e.Gateway, count int) {
 	t.Helper()
 	relaytest.Eventually(t, "every delivery has ended", func() (any, bool) {
 		queued := g.Deliveries("state=queued&limit=1000")
@@ -147,7 +147,11 @@ func TestBackupContainsNoSecret(t *testing.T) {
 		strings.TrimSpace(string(relaytest.Must(os.ReadFile(key))(t))),
 	}
 	for _, pattern := range []string{filepath.Join(g.DataDir(), "penstock.db*"), filepath.Join(backupDir, "*"), filepath.Join(backupDir, "*", "*")} {
-		for _, name := range relaytest.Must(filepath.Glob(pattern))(t) {
+		names := relaytest.Must(filepath.Glob(pattern))(t)
+		if len(names) == 0 {
+			t.Errorf("no file matches %s", pattern)
+		}
+		for _, name := range names {
 			if info, err := os.Stat(name); err != nil || info.IsDir() {
 				continue
 			}

@@ -51,7 +51,7 @@ const (
 	atStart    = "the gateway does not start"
 	inReadyz   = "/readyz is 503"
 	inLog      = "the log has a warning or an error"
-	unreported = "the gateway works, and nothing is lost"
+	unreported = "the gateway works"
 )
 
 // damageNotices maps each pattern of files in a data directory and each kind of damage to the expected

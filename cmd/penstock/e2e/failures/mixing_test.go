@@ -148,7 +148,8 @@ const (
 	mixedSOAP, mixedDevices, mixedSubscribers, mixedTokens      = "SOAP send", "device", "subscriber", "token"
 )
 
-// frame posts a frame with its number as value. 400 frames have the same device.
+// frame posts a frame with its number as value. The frames among 400 consecutive requests have the same
+// device.
 func (m *mixing) frame(n int) {
 	devEUI, frameTime := fmt.Sprintf("70b3d57e%08x", n/400), m.start.Add(time.Duration(n%400)*time.Second)
 	payload := base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32([]byte{1, 100}, uint32(n)))

@@ -25,7 +25,7 @@ func newLimitedGateway(t *testing.T, settings ...string) *e2e.Gateway {
 }
 
 // refusedCount returns the number of refused requests of a kind, for any reason.
-func refusedCount(g *e2e.Gateway, t *testing.T, kind string) (n float64) {
+func refusedCount(t *testing.T, g *e2e.Gateway, kind string) (n float64) {
 	t.Helper()
 	for name, v := range e2e.Metrics(t, g.WithToken("").Get("/metrics").Body) {
 		if strings.HasPrefix(name, `penstock_requests_refused_total{kind="`+kind+`"`) {
@@ -95,7 +95,7 @@ func TestAnAccountThatUsesItsShareIsRefused(t *testing.T) {
 	g.XAuth("other-all-0123456").Get("/v2/sms/credit").Mentions(t, 200, "credit")
 	g.Admin().Get("/admin/events").Mentions(t, 200, "data")
 	g.WithToken("").Get("/healthz").Expect(t, 200, `{"status": "alive"}`)
-	if n := refusedCount(g, t, "api"); n != 6 {
+	if n := refusedCount(t, g, "api"); n != 6 {
 		t.Errorf("counted refusals = %v, want 6", n)
 	}
 	if logLines := strings.Count(g.Logs.String(), "requests refused: the gateway is overloaded"); logLines == 0 || logLines > 6 {
@@ -140,7 +140,7 @@ func TestRefusedFramesAreNotStored(t *testing.T) {
 	if got := int64(m[`penstock_entries_accepted_total{kind="uplink"}`]); got != accepted.Load() {
 		t.Errorf("posts in the journal = %d, want %d, the posts with status 200", got, accepted.Load())
 	}
-	if got := int64(refusedCount(g, t, "webhooks")); got != refused.Load() || got == 0 {
+	if got := int64(refusedCount(t, g, "webhooks")); got != refused.Load() || got == 0 {
 		t.Errorf("counted refusals = %d, want %d, the posts with status 503", got, refused.Load())
 	}
 	for _, kind := range []string{"webhooks", "api"} {
@@ -176,10 +176,10 @@ func TestSlowConnectionsDoNotBlockOthers(t *testing.T) {
 			g.WithToken("").Get("/healthz").Expect(t, 200, `{"status": "alive"}`)
 		}
 	}
-	if refusedCount(g, t, "connections") == 0 { // slow connections that ended by a timeout do not count
+	if refusedCount(t, g, "connections") == 0 { // slow connections that ended by a timeout do not count
 		t.Error("no slow connection was closed to make room")
 	}
-	if n := refusedCount(g, t, "webhooks"); n != 0 {
+	if n := refusedCount(t, g, "webhooks"); n != 0 {
 		t.Errorf("refused posts = %v, want 0", n)
 	}
 }

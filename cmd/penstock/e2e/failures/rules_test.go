@@ -146,6 +146,9 @@ func (n *notices) check(t *testing.T, l *e2e.Load) {
 		}
 		alarms = append(alarms, ids...)
 	}
+	if len(frames) == 0 {
+		t.Error("no frames are stored")
+	}
 	for kind, tc := range map[string]struct {
 		want     []string
 		received map[string]map[string]bool

@@ -80,6 +80,7 @@ func testCodecClock(t *testing.T, s *e2e.Site) {
 	e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up&decoder_id="+clock, e2e.Fixture(t, "chirpstack/up.json", "70b3d57ed0001234", fridge))
 	g.AwaitProcessed()
 	id := acme.AwaitDevice(fridge)
+	relaytest.Equal(t, "readings of the frame", e2e.FormatReadings(acme.Readings(id, "")), "state=2026-03-01T10:15:30.250Z 2026-03-01T10:15:30.250Z@2026-03-01 10:15:30")
 	const frameTime, clocks = "2026-03-02T08:00:00Z", "2026-03-02T08:00:00.000Z 2026-03-02T08:00:00.000Z"
 	acme.Post("/iot/devices/"+id+"/readings", `{"reading":[{"hex":"01","time":"`+frameTime+`"}]}`).Mentions(t, 200, clocks)
 	g.Admin().Post("/admin/decoders/try", `{"device_id":"`+id+`","frames":[{"hex":"01","time":"`+frameTime+`"}]}`).Mentions(t, 200, clocks)

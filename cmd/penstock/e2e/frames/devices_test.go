@@ -87,9 +87,9 @@ func testDevices(t *testing.T, s *e2e.Site) {
 		acme.Do("DELETE", "/iot/decoders/"+decoder+"/sensors/a", "").Expect(t, 200, `{"data": [{"sensor_type_id": "state", "key": "b"}]}`)
 		acme.Post("/webhooks/generic/pruned", `{"time": "2026-03-01T12:01:00Z", "a": 2, "b": 2}`).Mentions(t, 200)
 		id := acme.AwaitDevice("pruned")
-		for _, key := range []string{"a=1@2026-03-01 12:00:00", "b=2@2026-03-01 12:01:00"} {
-			if got := e2e.FormatReadings(acme.LatestReadings(id)); !strings.Contains(got, key) || strings.Contains(got, "a=2") {
-				t.Errorf("latest readings = %s, want %s and no new reading of a", got, key)
+		for _, want := range []string{"a=1@2026-03-01 12:00:00", "b=2@2026-03-01 12:01:00"} {
+			if got := e2e.FormatReadings(acme.LatestReadings(id)); !strings.Contains(got, want) || strings.Contains(got, "a=2") {
+				t.Errorf("latest readings = %s, want %s and no new reading of a", got, want)
 			}
 		}
 		relaytest.Equal(t, "readings of a", e2e.FormatReadings(e2e.ReadingsOf(acme.Readings(id, ""), "a")), "a=1@2026-03-01 12:00:00")

@@ -33,7 +33,7 @@ func TestGateway(t *testing.T) {
 		"credentials":                      testCredentials,
 		"isolation of accounts":            testIsolation,
 		"a claim by the wrong account":     testReleasedIdentifier,
-	}, "frames", "readings", "posts of many readings", "frames reported in several posts", "retention at the start")
+	}, "frames", "readings", "posts of many readings", "frames reported in several posts", "lost frames", "retention at the start")
 }
 
 func testFrames(t *testing.T, s *e2e.Site) {

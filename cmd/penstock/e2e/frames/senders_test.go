@@ -165,7 +165,7 @@ func TestBodiesOfEverySender(t *testing.T) {
 	tested := make(map[string]bool)
 	for _, p := range senderPosts() {
 		tested[filepath.Join("testdata", "senders", filepath.FromSlash(p.file))] = true
-		t.Run(p.file, func(t *testing.T) { checkPost(g, t, p) })
+		t.Run(p.file, func(t *testing.T) { checkPost(t, g, p) })
 	}
 	files, err := filepath.Glob("testdata/senders/*/*")
 	relaytest.NoError(t, err)
@@ -176,7 +176,7 @@ func TestBodiesOfEverySender(t *testing.T) {
 	}
 }
 
-func checkPost(g *e2e.Gateway, t *testing.T, p senderPost) {
+func checkPost(t *testing.T, g *e2e.Gateway, p senderPost) {
 	body := e2e.Fixture(t, "senders/"+p.file)
 	acme := g.WithToken("acme-all-0123456").With("Content-Type", "application/json")
 	if name, value, ok := strings.Cut(p.header, ": "); ok {
@@ -216,7 +216,7 @@ func checkPost(g *e2e.Gateway, t *testing.T, p senderPost) {
 	id := acme.AwaitDevice(p.device)
 	var got []string
 	for _, r := range acme.Readings(id, "") {
-		if day, err := time.Parse(time.DateTime, r.ReadingDate); err != nil || !isStoredTime(day, frameTime, startedAt) {
+		if storedAt, err := time.Parse(time.DateTime, r.ReadingDate); err != nil || !isStoredTime(storedAt, frameTime, startedAt) {
 			continue // a reading of another frame
 		}
 		value := r.Text
@@ -227,7 +227,7 @@ func checkPost(g *e2e.Gateway, t *testing.T, p senderPost) {
 	}
 	slices.Sort(got)
 	relaytest.Equal(t, "readings", strings.Join(got, " "), p.readings)
-	relaytest.Equal(t, "radio", radioFields(g, t, id, frameTime, startedAt), p.radio)
+	relaytest.Equal(t, "radio", radioFields(t, g, id, frameTime, startedAt), p.radio)
 }
 
 func checkOutcome(t *testing.T, e e2e.Event, body, want string) {
@@ -260,7 +260,7 @@ func isStoredTime(stored, frameTime, received time.Time) bool {
 }
 
 // radioFields returns the stored radio data of a device at a time, as "field=value".
-func radioFields(g *e2e.Gateway, t *testing.T, device string, frameTime, received time.Time) string {
+func radioFields(t *testing.T, g *e2e.Gateway, device string, frameTime, received time.Time) string {
 	t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(g.DataDir(), "readings", "readings.db"))
 	relaytest.NoError(t, err)

@@ -32,7 +32,7 @@ func testSupplements(t *testing.T, s *e2e.Site) {
 	}
 	loriot, sigfox := acme.AwaitDevice("A84041D2C5182F0A"), acme.AwaitDevice("1CF2A0")
 	radio := func(device string, frameTime time.Time) string { // only InfluxDB has the field frames
-		return strings.Replace(radioOfOnlyUplink(g, t, device, frameTime), " frames=1", "", 1)
+		return strings.Replace(radioOfOnlyUplink(t, g, device, frameTime), " frames=1", "", 1)
 	}
 	check := func(label string) {
 		t.Helper()
@@ -50,10 +50,10 @@ func testSupplements(t *testing.T, s *e2e.Site) {
 
 // radioOfOnlyUplink returns the radio data of the only uplink of a device. It fails the test unless the
 // uplink has the time frameTime.
-func radioOfOnlyUplink(g *e2e.Gateway, t *testing.T, device string, frameTime time.Time) string {
+func radioOfOnlyUplink(t *testing.T, g *e2e.Gateway, device string, frameTime time.Time) string {
 	t.Helper()
 	if g.Site.Influx == nil {
-		return sortAndJoin(strings.Fields(radioFields(g, t, device, frameTime.UTC(), frameTime)))
+		return sortAndJoin(strings.Fields(radioFields(t, g, device, frameTime.UTC(), frameTime)))
 	}
 	var response struct {
 		Results []struct {

@@ -140,8 +140,8 @@ func testSplitLedger(t *testing.T, s *e2e.Site) {
 		t.Errorf("claims = %d, want 3:\n%s", n, history)
 	}
 	relaytest.Eventually(t, "the callback URL has received every claim", func() (any, bool) {
-		jobs, claims, unsigned := callback.Counts()
-		return []int{jobs, claims, unsigned}, claims == 3 && unsigned == 0
+		jobs, claims, unexpected := callback.Counts()
+		return []int{jobs, claims, unexpected}, claims == 3 && unexpected == 0
 	})
 	export := clientA.Get("/ledgers/" + ledgers[0].Hash + "/export").Body
 	for _, g := range c.Gateways {

@@ -134,8 +134,8 @@ func TestServeRefusesAnUnusableDatabase(t *testing.T) {
 	}
 }
 
-// createRoles creates two roles with passwords, and returns host:port/database for them. The superuser
-// needs no password.
+// createRoles creates two roles with passwords, and returns the end of their database URLs, as
+// host:port/database. The superuser needs no password.
 func createRoles(t *testing.T, server *dbtest.Postgres) string {
 	t.Helper()
 	execute(t, server.URL+"postgres",

@@ -21,7 +21,8 @@ const forgedToken = "attackersattackersattacker"
 // other entries.
 type forgery struct{ tokens []string }
 
-// entry adds an entry at the end of the log, with the MAC of the previous entry.
+// entry returns the statements that add an entry at the end of the log, with the MAC of the previous
+// entry.
 func (f forgery) entry(token, job, metadata, position, claims, leaf string) []string {
 	return []string{
 		fmt.Sprintf(`INSERT INTO ledger_entry (account, ledger, sequence, token, job, metadata, position, claims, entry, mac)
@@ -48,7 +49,7 @@ func (f forgery) metadata() []string {
 	return f.entry(id, "forged", `{"a":1}`, "1", "0", `{"at":"2026-11-27 00:00:00","data":{"job":"forged","metadata":{"a":1},"token":"`+id+`"},"type":"metadata"}`)
 }
 
-// copiedClaim adds the last claim again with another job.
+// copiedClaim returns the statements that add the last claim again with another job.
 func (forgery) copiedClaim() []string {
 	return []string{
 		`INSERT INTO ledger_entry (account, ledger, sequence, token, job, metadata, position, claims, entry, mac)

@@ -52,8 +52,8 @@ func TestClaimsSurviveKills(t *testing.T) {
 			t.Errorf("claims in the history = %d, want 3", n)
 		}
 		relaytest.Eventually(t, "the callback has received every job", func() (any, bool) {
-			jobs, claims, unsigned := callback.Counts()
-			return []int{jobs, claims, unsigned, len(accepted)}, jobs >= len(accepted) && claims == 3 && unsigned == 0
+			jobs, claims, unexpected := callback.Counts()
+			return []int{jobs, claims, unexpected, len(accepted)}, jobs >= len(accepted) && claims == 3 && unexpected == 0
 		})
 		g.TerminateCleanly()
 		output, err := g.Command("ledger", "verify").CombinedOutput()

@@ -37,7 +37,7 @@ func TestVerifyNamesTheChangedEntry(t *testing.T) {
 	changed, err := records.DB.Exec(t.Context(), "test", `UPDATE ledger_entry SET entry = convert_to(replace(convert_from(entry, 'UTF8'), 'A-17', 'A-18'), 'UTF8')
 WHERE account = 1 AND ledger = 'assets' AND sequence = 1`)
 	if err != nil || changed != 1 {
-		t.Fatal(changed, err)
+		t.Fatalf("changed entries = %d, error = %v, want 1 without an error", changed, err)
 	}
 	relaytest.NoError(t, os.WriteFile(export, []byte(strings.Replace(text, "A-17", "A-18", 1)), 0o600))
 	for want, args := range map[string][]string{"acme/assets: entry 1 was changed\n": nil, "ledger.txt: entry 0 was changed\n": {export}} {

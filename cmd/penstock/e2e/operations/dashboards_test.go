@@ -42,31 +42,18 @@ func TestEveryDashboardQueryHasAResult(t *testing.T) {
 		checkDashboard(t, s.Influx, []byte(got.Stdout))
 	})
 	t.Run("loss is computed from the gaps in the counter", func(t *testing.T) {
-		b := &board{t: t, db: s.Influx, allValues: map[string]string{"account": ".*"}, values: map[string][]string{"account": nil}}
-		for _, p := range shippedDashboard(t, "fleet").Panels {
-			if p.Title == "Loss" { // one device has 34 steps of the counter and 29 frames; the other has lost no frames
-				relaytest.Equal(t, "lost", fmt.Sprintf("%.4v", b.query(b.expand(p.Targets[0].Query, "")[0])), "[[0 14.71 34] [0 0 29]]")
-			}
-		}
+		// one device has 34 steps of the counter and 29 frames after its first; the other has lost no frames
+		relaytest.Equal(t, "Loss", fmt.Sprintf("%.4v", fleetRows(t, s.Influx, "Loss")), "[[0 14.71 34] [0 0 29]]")
 	})
 	t.Run("devices without a counter are counted, and each has its name", func(t *testing.T) {
-		b := &board{t: t, db: s.Influx, allValues: map[string]string{"account": ".*"}, values: map[string][]string{"account": nil}}
-		for _, p := range shippedDashboard(t, "fleet").Panels {
-			rows := b.query(b.expand(p.Targets[0].Query, "")[0])
-			switch p.Title {
-			case "Devices heard":
-				relaytest.Equal(t, p.Title, fmt.Sprint(rows), "[[0 3]]")
-			case "Frames":
-				relaytest.Equal(t, p.Title, fmt.Sprint(rows[0][1]), "90")
-			case "Last seen":
-				var names []string
-				for _, row := range rows {
-					names = append(names, fmt.Sprint(row[2]))
-				}
-				slices.Sort(names)
-				relaytest.Equal(t, p.Title, fmt.Sprint(names), "[Probe 7 Probe 7 shed]")
-			}
+		relaytest.Equal(t, "Devices heard", fmt.Sprint(fleetRows(t, s.Influx, "Devices heard")), "[[0 3]]")
+		relaytest.Equal(t, "Frames", fmt.Sprint(fleetRows(t, s.Influx, "Frames")[0][1]), "90")
+		var names []string
+		for _, row := range fleetRows(t, s.Influx, "Last seen") {
+			names = append(names, fmt.Sprint(row[2]))
 		}
+		slices.Sort(names)
+		relaytest.Equal(t, "Last seen", fmt.Sprint(names), "[Probe 7 Probe 7 shed]")
 	})
 	for name, tc := range map[string]struct {
 		args, want string
@@ -84,6 +71,19 @@ func TestEveryDashboardQueryHasAResult(t *testing.T) {
 			got.Mentions(t, tc.code, tc.want)
 		})
 	}
+}
+
+// fleetRows returns the rows of a panel of the dashboard fleet for all accounts.
+func fleetRows(t *testing.T, db *influxtest.Server, title string) [][]any {
+	t.Helper()
+	b := &board{t: t, db: db, allValues: map[string]string{"account": ".*"}, values: map[string][]string{"account": nil}}
+	for _, p := range shippedDashboard(t, "fleet").Panels {
+		if p.Title == title {
+			return b.query(b.expand(p.Targets[0].Query, "")[0])
+		}
+	}
+	t.Fatalf("the dashboard has no panel %q", title)
+	return nil
 }
 
 // dashboard has the fields of a dashboard that the tests read.

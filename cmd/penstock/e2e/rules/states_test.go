@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func decodeNotice(req e2e.SinkRequest, t *testing.T) (n e2e.RuleNotice) {
+func decodeNotice(t *testing.T, req e2e.SinkRequest) (n e2e.RuleNotice) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(req.Body), &n); err != nil {
 		t.Fatalf("%v: %s", err, req.Body)
@@ -19,7 +19,7 @@ func decodeNotice(req e2e.SinkRequest, t *testing.T) (n e2e.RuleNotice) {
 }
 
 // postReading posts a reading of a device with a time.
-func postReading(c e2e.Client, t *testing.T, device string, readAt time.Time, celsius float64) {
+func postReading(t *testing.T, c e2e.Client, device string, readAt time.Time, celsius float64) {
 	t.Helper()
 	c.Post("/webhooks/generic?decoder_id=sent", fmt.Sprintf(`{"deviceId":%q,"time":%q,"temperature":%v}`, device, readAt.Format(time.RFC3339Nano), celsius)).Mentions(t, 200)
 }
@@ -34,11 +34,11 @@ func testRules(t *testing.T, s *e2e.Site) {
 	acme.Create("/iot/rules", fmt.Sprintf(`{"name":"All","on":"reading","actions":[{"action":"http_post","parameters":["%s/all"]}]}`, sink.URL))
 	firstFrameAt := time.Now().Add(-time.Hour).UTC()
 	send := func(second int, celsius float64) {
-		postReading(acme, t, "probe", firstFrameAt.Add(time.Duration(second)*time.Second), celsius)
+		postReading(t, acme, "probe", firstFrameAt.Add(time.Duration(second)*time.Second), celsius)
 	}
 	send(0, 20)
 	send(1, 31.5)
-	raisedNotice := decodeNotice(sink.Await(t, "/hot", 1), t)
+	raisedNotice := decodeNotice(t, sink.Await(t, "/hot", 1))
 	if raisedNotice.AlarmID == "" {
 		t.Error("the raised alarm has no id")
 	}
@@ -51,7 +51,7 @@ func testRules(t *testing.T, s *e2e.Site) {
 		send(2+n, 29+float64(n%3))
 	}
 	send(30, 27)
-	clearedNotice := decodeNotice(sink.Await(t, "/hot", 2), t)
+	clearedNotice := decodeNotice(t, sink.Await(t, "/hot", 2))
 	relaytest.Equal(t, "the state of the cleared alarm", clearedNotice.State, "cleared")
 	relaytest.Equal(t, "the id of the cleared alarm", clearedNotice.AlarmID, raisedNotice.AlarmID)
 	acme.Gateway.AwaitProcessed()

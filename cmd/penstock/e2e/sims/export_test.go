@@ -44,9 +44,8 @@ func TestLargeExportNeedsLittleMemory(t *testing.T) {
 	awaitRecords(g, 30*time.Minute)
 	t.Logf("%d records are posted and stored after %s", count, time.Since(startedAt).Round(time.Second))
 	g.TerminateCleanly()
-	if file, err := os.Stat(filepath.Join(g.DataDir(), "usage", "usage.db")); err == nil {
-		t.Logf("the database of usage has %d MB", file.Size()/1_000_000)
-	}
+	file := relaytest.Must(os.Stat(filepath.Join(g.DataDir(), "penstock.db")))(t)
+	t.Logf("the database has %d MB", file.Size()/1_000_000)
 	g.Spawn()
 	// 5 resets the peak of the resident memory, which the start has set; see proc(5).
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", g.Process.Process.Pid), []byte("5"), 0); err != nil {

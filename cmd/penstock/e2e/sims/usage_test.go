@@ -196,7 +196,7 @@ func TestKilledGatewayCountsEveryRecordOnce(t *testing.T) {
 	g.TerminateCleanly()
 }
 
-// callUntilKilled runs call until it fails, because the gateway is killed after 10 to 50 calls, and
+// callUntilKilled runs call until it fails, because the gateway is killed after 11 to 50 calls, and
 // starts the gateway again.
 func callUntilKilled(g *e2e.Gateway, random *rand.Rand, call func(i int) error) {
 	g.T.Helper()
