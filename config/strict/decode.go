@@ -18,7 +18,7 @@ type Options struct {
 }
 
 const (
-	maxDepth  = 32     // of nesting; the documents of this project need 7
+	maxDepth  = 32     // of nesting; the documents of this project need 8
 	maxShared = 20_000 // values reached through aliases, each of which may repeat many values
 )
 
@@ -90,7 +90,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, p place) {
 		return
 	}
 	switch {
-	case d.special(v):
+	case d.hasParser(v):
 		d.text(n, v, p)
 	case v.Kind() == reflect.Pointer:
 		target := reflect.New(v.Type().Elem())
@@ -122,8 +122,8 @@ func (d *decoder) enter(p place) bool {
 	return false
 }
 
-// special reports whether a type has its own parser of texts.
-func (d *decoder) special(v reflect.Value) bool {
+// hasParser reports whether a type has its own parser of texts.
+func (d *decoder) hasParser(v reflect.Value) bool {
 	if _, ok := d.opts.Types[v.Type()]; ok || v.Type() == reflect.TypeFor[time.Duration]() {
 		return true
 	}

@@ -22,7 +22,7 @@ func (m Mistake) String() string {
 	return m.Path + ": " + m.Text
 }
 
-// Mistakes collects the mistakes of a document, in the document's order.
+// Mistakes collects the mistakes of a document in the order in which they are found.
 type Mistakes []Mistake
 
 // Error returns one line per mistake.

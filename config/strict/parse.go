@@ -50,8 +50,8 @@ func syntax(err error) error {
 	return errors.New("expected YAML or JSON: " + strings.TrimPrefix(err.Error(), "yaml: "))
 }
 
-// parseJSON returns the root of a JSON document. The YAML parser cannot read it, because it
-// refuses the surrogate pairs with which JSON escapes characters beyond 16 bits.
+// parseJSON returns the root of a JSON document. The YAML parser cannot read all JSON, because
+// the parser refuses the surrogate pairs with which JSON escapes characters beyond 16 bits.
 func parseJSON(data []byte) (*yaml.Node, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()

@@ -101,7 +101,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return duration, nil
 }
 
-// textNode returns the value that a document would have in place of a text.
+// textNode returns the node that a text has in a document whose field has the type t.
 func textNode(text string, t reflect.Type) *yaml.Node {
 	switch {
 	case t.Kind() == reflect.Slice:

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxKey is the largest part of the name of an unknown field, in bytes, that a mistake quotes.
+// maxKey is the largest part of the name of a field, in bytes, in the path of a mistake.
 const maxKey = 60
 
 func (d *decoder) structure(n *yaml.Node, v reflect.Value, p place) {
@@ -53,8 +53,8 @@ func asList(n *yaml.Node, f reflect.StructField) *yaml.Node {
 
 func (d *decoder) unknown(path, key string, fields map[string]int) {
 	names := slices.Sorted(maps.Keys(fields))
-	if near, ok := Nearest(key, names); ok {
-		d.mistakes.Add(path, "unknown field, did you mean %q?", near)
+	if nearest, ok := Nearest(key, names); ok {
+		d.mistakes.Add(path, "unknown field, did you mean %q?", nearest)
 		return
 	}
 	d.mistakes.Add(path, "unknown field, expected one of %s", strings.Join(names, ", "))
