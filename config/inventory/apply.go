@@ -10,9 +10,9 @@ import (
 
 // Mode has the options of an apply.
 type Mode struct {
-	// Reset names the kinds of records, of relays, rules, credit and sims, that are set to the
-	// declared values although REST or traffic has changed them. ResetAccounts limits the
-	// reset to accounts, by name or id; empty means all accounts of the document.
+	// Reset lists the kinds of records that are set to their declared values although REST or
+	// traffic has changed them: relays, rules, credit or sims. ResetAccounts limits the reset to
+	// accounts, by name or id; empty means all accounts of the document.
 	Reset         []string
 	ResetAccounts []string
 	// Prune removes the records that an earlier document of the same name declared and this

@@ -14,14 +14,14 @@ import (
 // checker checks a decoded document, collects its mistakes and fills in defaults.
 type checker struct {
 	Options
-	known     known // the records of all earlier inventories
-	remaining known // the records of earlier inventories that a prune does not remove
-	mistakes  *strict.Mistakes
-	claims    map[string]string // path of the first record with a unique value, by kind and value
-	types     []string          // the ids of the sensor types
-	kinds     map[string]kind
-	fields    map[reflect.Type][]field // cached, because there may be very many SIMs
-	failed    error                    // of HasDecoder
+	known         known // the records of all earlier inventories
+	remaining     known // the records of earlier inventories that a prune does not remove
+	mistakes      *strict.Mistakes
+	claims        map[string]string // path of the first record with a unique value, by kind and value
+	kinds         map[string]kind
+	fields        map[reflect.Type][]field // cached, because there may be very many SIMs
+	sensorTypeIDs []string
+	decoderErr    error // of HasDecoder
 }
 
 func (c *checker) document(d *Document) {
@@ -32,7 +32,7 @@ func (c *checker) document(d *Document) {
 		c.mistakes.AddIf(s.ImperialSlope < 0, path+"imperial_slope", "expected a number above 0, got %g", s.ImperialSlope)
 	}
 	for _, s := range slices.Concat(d.SensorTypes, c.remaining.SensorTypes) {
-		c.types = append(c.types, s.ID)
+		c.sensorTypeIDs = append(c.sensorTypeIDs, s.ID)
 	}
 	for i, n := range d.Networks {
 		c.claim("network", n.Prefix, fmt.Sprintf("networks[%d].prefix", i))
@@ -153,7 +153,8 @@ func (c *checker) guard(origin, path string) {
 	}
 }
 
-// claim adds a mistake if another record of the document has a value that must be unique.
+// claim records a value that must be unique, or adds a mistake if another record of the document
+// has the value.
 func (c *checker) claim(kind, value, path string) {
 	key := kind + " " + value
 	firstPath, taken := c.claims[key]
@@ -173,7 +174,7 @@ func (c *checker) earlierClaims(part, d Document) {
 	if part.Owner() != d.Owner() {
 		source = fmt.Sprintf("the document %q", part.Owner())
 	}
-	named := IndexOf(d.Accounts)
+	declared := IndexOf(d.Accounts)
 	for _, old := range Omitted(part, d).Accounts {
 		taken := func(kind, value string) {
 			if path, claimed := c.claims[kind+" "+value]; claimed && value != "" {
@@ -198,7 +199,7 @@ func (c *checker) earlierClaims(part, d Document) {
 		if old.SOAP != nil {
 			taken("SOAP username", old.SOAP.Username)
 		}
-		i := named.Find(old)
+		i := declared.Find(old)
 		imported := slices.IndexFunc(old.Locations, func(l Location) bool { return l.Imported })
 		if i < 0 || imported < 0 {
 			continue

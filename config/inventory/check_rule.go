@@ -19,15 +19,15 @@ const (
 func (c *checker) decoder(d *Decoder, accountPath, prefix string) {
 	c.claim(accountPath+"decoder", d.ID, prefix+"id")
 	d.Codec = cmp.Or(d.Codec, "json")
-	maxBytes, script := map[string]int{"expr": maxExpr, "javascript": maxJavaScript}[d.Codec]
+	maxBytes, isScript := map[string]int{"expr": maxExpr, "javascript": maxJavaScript}[d.Codec]
 	switch {
-	case !script && d.Source != "":
+	case !isScript && d.Source != "":
 		c.mistakes.Add(prefix+"source", "expected none for the codec %s", clipValue(d.Codec))
-	case script && d.Source == "":
+	case isScript && d.Source == "":
 		c.mistakes.Add(prefix+"source", "expected a source for the codec %s", d.Codec)
-	case script && len(d.Source) > maxBytes:
+	case isScript && len(d.Source) > maxBytes:
 		c.mistakes.Add(prefix+"source", "expected at most %d bytes, got %d", maxBytes, len(d.Source))
-	case script && c.CheckSource != nil:
+	case isScript && c.CheckSource != nil:
 		if err := c.CheckSource(d.Codec, d.Source); err != nil {
 			c.mistakes.Add(prefix+"source", "expected a source that compiles: %s", err)
 		}
@@ -35,8 +35,8 @@ func (c *checker) decoder(d *Decoder, accountPath, prefix string) {
 	for i, s := range d.Sensors {
 		path := fmt.Sprintf("%ssensors[%d].", prefix, i)
 		c.claim(prefix+"key", s.Key, path+"key")
-		if !slices.Contains(c.types, s.SensorTypeID) {
-			c.unknownID(s.SensorTypeID, "sensor type declared in an inventory", c.types, path+"sensor_type_id")
+		if !slices.Contains(c.sensorTypeIDs, s.SensorTypeID) {
+			c.unknownID(s.SensorTypeID, "sensor type declared in an inventory", c.sensorTypeIDs, path+"sensor_type_id")
 		}
 	}
 }
@@ -44,8 +44,8 @@ func (c *checker) decoder(d *Decoder, accountPath, prefix string) {
 // unknownID adds a mistake for the id of a missing record, and suggests a similar id.
 func (c *checker) unknownID(id, kind string, ids []string, path string) {
 	suggestion := ""
-	if near, ok := strict.Nearest(id, ids); ok {
-		suggestion = fmt.Sprintf(" (did you mean %q?)", near)
+	if nearest, ok := strict.Nearest(id, ids); ok {
+		suggestion = fmt.Sprintf(" (did you mean %q?)", nearest)
 	}
 	c.mistakes.Add(path, "expected the id of a %s%s, got %q", kind, suggestion, clipValue(id))
 }
@@ -96,10 +96,10 @@ func (c *checker) rule(a *Account, r *Rule, accountPath, path string) {
 // an earlier document that is not among the remaining ones is about to be pruned.
 func (c *checker) hasDecoder(a Account, id string) bool {
 	pruned := slices.ContainsFunc(c.known.account(a).Decoders, func(d Decoder) bool { return d.ID == id })
-	if pruned || c.HasDecoder == nil || c.failed != nil {
+	if pruned || c.HasDecoder == nil || c.decoderErr != nil {
 		return false
 	}
 	ok, err := c.HasDecoder(a, id)
-	c.failed = err
+	c.decoderErr = err
 	return ok
 }

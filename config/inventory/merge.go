@@ -39,35 +39,35 @@ func Merge(parts ...Document) (document Document) {
 // removes. An account that the fresh document has is returned with its id, its name and its
 // omitted records.
 func Omitted(old, fresh Document) Document {
-	gone := clone(old)
-	gone.Name = ""
+	removed := clone(old)
+	removed.Name = ""
 	for _, list := range recordsOfDocument() {
-		list.omitted(&gone, &fresh)
+		list.subtract(&removed, &fresh)
 	}
-	accounts, named := gone.Accounts, IndexOf(fresh.Accounts)
-	gone.Accounts = nil
+	accounts, declared := removed.Accounts, IndexOf(fresh.Accounts)
+	removed.Accounts = nil
 	for _, a := range accounts {
-		if i := named.Find(a); i >= 0 {
+		if i := declared.Find(a); i >= 0 {
 			if a = omittedOf(a, fresh.Accounts[i]); !a.hasRecords() {
 				continue
 			}
 		}
-		gone.Accounts = append(gone.Accounts, a)
+		removed.Accounts = append(removed.Accounts, a)
 	}
-	return gone
+	return removed
 }
 
-// Without returns the old document without the records of gone. Its accounts stay with their
+// Without returns the old document without the records of removed. Its accounts stay with their
 // settings.
-func Without(old, gone Document) Document {
+func Without(old, removed Document) Document {
 	old = clone(old)
 	for _, list := range recordsOfDocument() {
-		list.omitted(&old, &gone)
+		list.subtract(&old, &removed)
 	}
-	named := IndexOf(gone.Accounts)
+	removedAccounts := IndexOf(removed.Accounts)
 	for i, a := range old.Accounts {
-		if j := named.Find(a); j >= 0 {
-			old.Accounts[i] = mergeAccount(a.settings(), omittedOf(a, gone.Accounts[j]))
+		if j := removedAccounts.Find(a); j >= 0 {
+			old.Accounts[i] = mergeAccount(a.settings(), omittedOf(a, removed.Accounts[j]))
 		}
 	}
 	return old
@@ -103,7 +103,7 @@ func mergeAccount(old, fresh Account) Account {
 func omittedOf(old, fresh Account) Account {
 	old = old.bare()
 	for _, list := range recordsOfAccount() {
-		list.omitted(&old, &fresh)
+		list.subtract(&old, &fresh)
 	}
 	return old
 }
@@ -131,17 +131,18 @@ func merge[T any](old, fresh []T, key func(T) string, join func(old, fresh T) T)
 	return old
 }
 
-func omitted[T any](old, fresh []T, key func(T) string) (gone []T) {
-	named := make(map[string]bool, len(fresh))
+// omitted returns the old records that fresh does not have.
+func omitted[T any](old, fresh []T, key func(T) string) (records []T) {
+	declared := make(map[string]bool, len(fresh))
 	for _, f := range fresh {
-		named[key(f)] = true
+		declared[key(f)] = true
 	}
 	for _, o := range old {
-		if !named[key(o)] {
-			gone = append(gone, o)
+		if !declared[key(o)] {
+			records = append(records, o)
 		}
 	}
-	return gone
+	return records
 }
 
 // Index finds accounts of a list by id and name.
@@ -160,23 +161,23 @@ func IndexOf(list []Account) Index {
 	return index
 }
 
-func (index Index) add(i int, a Account) {
-	if _, taken := index.byID[a.ID]; a.ID != 0 && !taken {
-		index.byID[a.ID] = i
+func (i Index) add(position int, a Account) {
+	if _, taken := i.byID[a.ID]; a.ID != 0 && !taken {
+		i.byID[a.ID] = position
 	}
-	if start, taken := index.byName[a.Name]; !taken || start == i {
-		index.byName[a.Name], index.ids[a.Name] = i, a.ID
+	if first, taken := i.byName[a.Name]; !taken || first == position {
+		i.byName[a.Name], i.ids[a.Name] = position, a.ID
 	}
 }
 
 // Find returns the position of the account with the same id or, if there is none, of the account
 // with the same name, unless both accounts have an id. It returns -1 if the list has neither.
-func (index Index) Find(a Account) int {
-	if i, ok := index.byID[a.ID]; ok {
-		return i
+func (i Index) Find(a Account) int {
+	if position, ok := i.byID[a.ID]; ok {
+		return position
 	}
-	if i, ok := index.byName[a.Name]; ok && (a.ID == 0 || index.ids[a.Name] == 0) {
-		return i
+	if position, ok := i.byName[a.Name]; ok && (a.ID == 0 || i.ids[a.Name] == 0) {
+		return position
 	}
 	return -1
 }

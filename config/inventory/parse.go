@@ -7,8 +7,8 @@ import (
 	"github.com/penstock/penstock/config/strict"
 )
 
-// Options has the records and functions that a document is checked with. The zero value
-// checks the document without them.
+// Options has the records and functions with which a document is checked. The zero value
+// checks the document without these.
 type Options struct {
 	// Load returns the sealed records of earlier inventories that a document may mask, refer
 	// to or conflict with. nil means that there are none.
@@ -70,8 +70,8 @@ func Parse(data []byte, o Options) (*Document, error) {
 	for _, part := range parts {
 		c.earlierClaims(part, d)
 	}
-	if c.failed != nil {
-		return nil, c.failed
+	if c.decoderErr != nil {
+		return nil, c.decoderErr
 	}
 	if err := mistakes.Err(); err != nil {
 		return nil, err

@@ -8,9 +8,9 @@ import (
 
 // recordList has operations on the records of one kind in O, a document or an account.
 type recordList[O any] struct {
-	merge   func(old, fresh *O)                  // merges the records of fresh into those of old
-	omitted func(old, fresh *O)                  // deletes the records that fresh has from old
-	names   func(o *O, path string) []RecordName // lists the names of the records with their paths, which begin with path
+	merge    func(old, fresh *O)                  // merges the records of fresh into those of old
+	subtract func(old, fresh *O)                  // deletes from old the records that fresh has
+	names    func(o *O, path string) []RecordName // lists the names of the records with their paths, which begin with path
 }
 
 // list returns the operations on a kind of records. kind is RecordName.Kind, and path the path of
@@ -18,8 +18,8 @@ type recordList[O any] struct {
 // and join merges a fresh record into an old one.
 func list[O, T any](kind, path string, records func(*O) *[]T, key, label func(T) string, join func(old, fresh T) T) recordList[O] {
 	return recordList[O]{
-		merge:   func(old, fresh *O) { *records(old) = merge(*records(old), *records(fresh), key, join) },
-		omitted: func(old, fresh *O) { *records(old) = omitted(*records(old), *records(fresh), key) },
+		merge:    func(old, fresh *O) { *records(old) = merge(*records(old), *records(fresh), key, join) },
+		subtract: func(old, fresh *O) { *records(old) = omitted(*records(old), *records(fresh), key) },
 		names: func(o *O, prefix string) (names []RecordName) {
 			for i, r := range *records(o) {
 				names = append(names, RecordName{Kind: kind, Name: label(r), Path: fmt.Sprintf("%s%s[%d]", prefix, path, i), key: key(r)})
@@ -62,7 +62,7 @@ func recordsOfAccount() []recordList[Account] {
 func login() recordList[Account] {
 	return recordList[Account]{
 		merge: func(old, fresh *Account) { old.SOAP = cmp.Or(fresh.SOAP, old.SOAP) },
-		omitted: func(old, fresh *Account) {
+		subtract: func(old, fresh *Account) {
 			if fresh.SOAP != nil {
 				old.SOAP = nil
 			}
@@ -131,9 +131,9 @@ func RecordNames(d Document) []RecordName {
 	for i := range d.Accounts {
 		a := &d.Accounts[i]
 		for _, list := range recordsOfAccount() {
-			for _, t := range list.names(a, fmt.Sprintf("accounts[%d].", i)) {
-				t.Account = a.Name
-				names = append(names, t)
+			for _, name := range list.names(a, fmt.Sprintf("accounts[%d].", i)) {
+				name.Account = a.Name
+				names = append(names, name)
 			}
 		}
 	}

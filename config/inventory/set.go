@@ -139,7 +139,7 @@ func (s Set) Join(fresh Document) Set {
 	return s.With(part).withForeign(owner, foreign)
 }
 
-// withForeign returns the set in which accounts are the ones foreign to a document.
+// withForeign returns the set with accounts as the foreign accounts of a document.
 func (s Set) withForeign(owner string, accounts []string) Set {
 	foreign := map[string][]string{}
 	maps.Copy(foreign, s.Foreign)
@@ -157,13 +157,13 @@ func (s Set) Conflicts(fresh Document) strict.Mistakes {
 	set := s.Without(fresh.Owner())
 	owned := make(map[identity]string)
 	for _, part := range set.Parts() {
-		for _, t := range RecordNames(part) {
-			owned[t.identity()] = part.Owner()
+		for _, name := range RecordNames(part) {
+			owned[name.identity()] = part.Owner()
 		}
 	}
-	for _, t := range RecordNames(fresh) {
-		if owner, taken := owned[t.identity()]; taken {
-			mistakes.Add(t.Path, "%s belongs to the document %q", t, owner)
+	for _, name := range RecordNames(fresh) {
+		if owner, isOwned := owned[name.identity()]; isOwned {
+			mistakes.Add(name.Path, "%s belongs to the document %q", name, owner)
 		}
 	}
 	owners := set.Owners()
@@ -185,30 +185,30 @@ func (s Set) Conflicts(fresh Document) strict.Mistakes {
 // records that it took over: "account acme: decoder d1 (from a)".
 func (s Set) Adopt(fresh Document) (Set, []string) {
 	declared := make(map[identity]bool)
-	for _, t := range RecordNames(fresh) {
-		declared[t.identity()] = true
+	for _, name := range RecordNames(fresh) {
+		declared[name.identity()] = true
 	}
-	var taken []string
-	owners, named, settings := s.Owners(), IndexOf(fresh.Accounts), Document{Name: fresh.Name}
+	var adopted []string
+	owners, freshAccounts, settings := s.Owners(), IndexOf(fresh.Accounts), Document{Name: fresh.Name}
 	for _, part := range s.Without(fresh.Owner()).Parts() {
 		origin := " (from " + part.Owner() + ")"
-		for _, t := range RecordNames(part) {
-			if declared[t.identity()] {
-				taken = append(taken, t.String()+origin)
+		for _, name := range RecordNames(part) {
+			if declared[name.identity()] {
+				adopted = append(adopted, name.String()+origin)
 			}
 		}
 		document, foreign := Without(part, fresh), s.Foreign[part.Owner()]
 		accounts := document.Accounts
 		document.Accounts = nil
 		for _, a := range accounts {
-			isNamed := named.Find(a) >= 0
-			if isNamed && owners.OwnerOf(a) == part.Owner() {
-				taken = append(taken, "account "+a.Name+origin)
+			isDeclared := freshAccounts.Find(a) >= 0
+			if isDeclared && owners.OwnerOf(a) == part.Owner() {
+				adopted = append(adopted, "account "+a.Name+origin)
 				settings.Accounts = append(settings.Accounts, a.settings())
 				foreign = append(slices.Clone(foreign), a.Name)
 				a = a.bare()
 			}
-			if !isNamed || a.hasRecords() {
+			if !isDeclared || a.hasRecords() {
 				document.Accounts = append(document.Accounts, a)
 			}
 		}
@@ -217,21 +217,21 @@ func (s Set) Adopt(fresh Document) (Set, []string) {
 	if len(settings.Accounts) > 0 {
 		s = s.With(Merge(s.Part(fresh.Owner()), settings))
 	}
-	return s, taken
+	return s, adopted
 }
 
-// Prune returns the old document without the records of gone and the accounts that the fresh
+// Prune returns the old document without the records of removed and the accounts that the fresh
 // document omits. An omitted account that still has records stays without its settings.
-func Prune(old, gone, fresh Document) Document {
-	pruned := Without(old, gone)
-	accounts, named := pruned.Accounts, IndexOf(fresh.Accounts)
+func Prune(old, removed, fresh Document) Document {
+	pruned := Without(old, removed)
+	accounts, freshAccounts := pruned.Accounts, IndexOf(fresh.Accounts)
 	pruned.Accounts = nil
 	for _, a := range accounts {
-		isNamed := named.Find(a) >= 0
-		if !isNamed {
+		isDeclared := freshAccounts.Find(a) >= 0
+		if !isDeclared {
 			a = a.bare()
 		}
-		if isNamed || a.hasRecords() {
+		if isDeclared || a.hasRecords() {
 			pruned.Accounts = append(pruned.Accounts, a)
 		}
 	}
