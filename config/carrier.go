@@ -32,8 +32,8 @@ type Carrier struct {
 	// Originators are the originators that the carrier accepts: text, alphanumeric or
 	// numeric; empty means text.
 	Originators string `json:"originators"`
-	// The tag "of" lists the types of carriers that have a setting. Settings without it belong
-	// to all types; types other than smpp ignore enquire_link and in_flight.
+	// The tag "of" lists the types of carriers that have a setting. Settings without this tag
+	// belong to all types; types other than smpp ignore enquire_link and in_flight.
 	Addr         string `json:"addr" of:"smpp"` // host:port of the SMSC
 	SystemID     string `json:"system_id" of:"smpp"`
 	Password     string `json:"password" of:"smpp kannel" secret:"yes"`
@@ -219,8 +219,8 @@ const (
 	maxPerSecond = 100_000 // of a bind or carrier
 )
 
-// asciiField checks that a value is printable ASCII without spaces. It does not quote the
-// value, which may be a secret.
+// asciiField checks that a value is at most limit characters of printable ASCII without
+// spaces. It does not quote the value, which may be a secret.
 func asciiField(m *strict.Mistakes, key, value string, limit int) {
 	invalid := strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' })
 	m.AddIf(invalid || len(value) > limit, key, "expected at most %d characters of ASCII without blanks", limit)
@@ -245,12 +245,12 @@ const (
 
 // AcceptsOriginator reports whether the setting originators allows an originator.
 func (c *Carrier) AcceptsOriginator(originator string) bool {
-	special := func(r rune) bool { return !unicode.IsLetter(r) && (r < '0' || r > '9') }
+	isSpecial := func(r rune) bool { return !unicode.IsLetter(r) && (r < '0' || r > '9') }
 	switch c.Originators {
 	case numeric:
 		return strings.Trim(originator, "0123456789") == ""
 	case alphanumeric:
-		return !strings.ContainsFunc(originator, special)
+		return !strings.ContainsFunc(originator, isSpecial)
 	}
 	return true
 }

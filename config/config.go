@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// Config has all settings, with defaults and validated.
+// Config has all settings, validated and with defaults.
 type Config struct {
 	// Listen is the address of the listener, host:port.
 	Listen string `json:"listen"`
@@ -19,7 +19,7 @@ type Config struct {
 	// AdminToken is the token of the admin API. If it is empty, a token is generated and stored
 	// in the data directory.
 	AdminToken string `json:"admin_token" secret:"yes"`
-	// Inventory is the inventory file that is applied at the start; it may be empty.
+	// Inventory is the path of the inventory that is applied at the start, or empty.
 	Inventory string `json:"inventory"`
 	// TrustedProxies are the addresses of proxies whose X-Forwarded-For header is used.
 	TrustedProxies []netip.Prefix `json:"trusted_proxies"`
@@ -148,7 +148,8 @@ type Overload struct {
 	Searches int `json:"searches"`
 	// AccountShare is the largest share of each limit that an account may use, in percent.
 	AccountShare int `json:"account_share"`
-	// Wait is the time for which a request waits for others to end before it gets 503.
+	// Wait is the time for which a request, except a search, waits for other requests to end
+	// before it gets 503.
 	Wait time.Duration `json:"wait"`
 	// Connections limits the open connections.
 	Connections int `json:"connections"`
@@ -223,7 +224,7 @@ type Users struct {
 // OIDC configures sign-in through an OpenID Connect provider.
 type OIDC struct {
 	// Issuer is the URL of the provider, without /.well-known/openid-configuration; empty
-	// disables it.
+	// disables this sign-in.
 	Issuer       string `json:"issuer"`
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret" secret:"yes"`
@@ -247,11 +248,11 @@ type Ledger struct {
 	// MasterKey encrypts the keys of accounts: the base64 of 32 bytes, or several keys
 	// separated by commas, newest first. Empty means the keys of MasterKeyFile.
 	MasterKey string `json:"master_key" secret:"yes"`
-	// MasterKeyFile has one master key per line. If it is empty, a key is generated and stored in
-	// the data directory.
+	// MasterKeyFile is the path of a file with one master key per line. Without this path and
+	// MasterKey, a key is generated and stored in the data directory.
 	MasterKeyFile string `json:"master_key_file"`
 	// CheckpointDir is the directory in which each ledger's newest signed head is published
-	// as a file; empty disables it.
+	// as a file; empty disables the publication.
 	CheckpointDir string `json:"checkpoint_dir"`
 	// CheckpointCallback sends each new signed head to the accounts' callbacks.
 	CheckpointCallback bool `json:"checkpoint_callback"`

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,25 +32,25 @@ func TestExampleFileHasTheDefaults(t *testing.T) {
 func TestExampleFileNamesEveryVariable(t *testing.T) {
 	text, err := os.ReadFile(example)
 	relaytest.NoError(t, err)
-	for _, name := range strings.Fields(`LISTEN PUBLIC_URL DATA_DIR ADMIN_TOKEN INVENTORY REDIS_URL INFLUX_URL INFLUX_TOKEN INFLUX_ORG
-		INFLUX_BUCKET READINGS_RADIO_DATA SMTP_ADDR SMTP_USERNAME SMTP_PASSWORD SMTP_FROM SMTP_TLS EGRESS_ALLOW EGRESS_ALLOW_HTTP_CALLBACK
-		JOURNAL_RETENTION JOURNAL_MAX_BYTES INBOUND_ANSWER_WAIT INBOUND_JOIN_WAIT
-		DELIVERY_SCHEDULE DELIVERY_RETENTION DELIVERY_DEAD_RETENTION OVERLOAD_WEBHOOKS_REQUESTS OVERLOAD_WEBHOOKS_BYTES
-		OVERLOAD_API_REQUESTS OVERLOAD_API_BYTES OVERLOAD_SEARCHES OVERLOAD_ACCOUNT_SHARE OVERLOAD_WAIT OVERLOAD_CONNECTIONS RULES_ACTIONS_PER_FRAME RULES_ACTIONS_PER_MINUTE LOG_LEVEL LOG_FORMAT LOG_ACCESS TLS_CERT_FILE TLS_KEY_FILE DEBUG_LISTEN TRACING_URL TRACING_SAMPLE TRACING_HEADERS LEDGER_MASTER_KEY LEDGER_MASTER_KEY_FILE LEDGER_CHECKPOINT_DIR
-		LEDGER_CHECKPOINT_CALLBACK TIME_ZONE`) {
-		if !regexp.MustCompile(`\bPENSTOCK_` + name + `\b`).Match(text) {
-			t.Errorf("the example does not have PENSTOCK_%s", name)
+	for _, attr := range config.Default().LogValue().Group() {
+		if slices.Contains([]string{"carriers", "operator", "lookup"}, attr.Key) {
+			continue // has no variable
+		}
+		name := "PENSTOCK_" + strings.ToUpper(strings.ReplaceAll(attr.Key, ".", "_"))
+		if !regexp.MustCompile(`\b` + name + `\b`).Match(text) {
+			t.Errorf("the example does not have %s", name)
 		}
 	}
 }
 
-func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
+func TestVariablesSetEverySettingAndOverrideTheFile(t *testing.T) {
 	file := "listen: 0.0.0.0:1\ntime_zone: UTC\negress: {allow: [192.0.2.0/24]}\n"
 	c, err := config.Parse([]byte(file), []string{
 		"PENSTOCK_LISTEN=:9000", "PENSTOCK_PUBLIC_URL=https://gw.example.com/", "PENSTOCK_DATA_DIR=/var/lib/x",
 		"PENSTOCK_ADMIN_TOKEN=adm-token-0123456", "PENSTOCK_INVENTORY=inv.yaml", "PENSTOCK_REDIS_URL=redis+sentinel://u:p@a:1,b:2/m",
 		"PENSTOCK_INFLUX_URL=http://i:8086", "PENSTOCK_INFLUX_TOKEN=a:b", "PENSTOCK_INFLUX_ORG=o", "PENSTOCK_INFLUX_BUCKET=d/autogen", "PENSTOCK_READINGS_RADIO_DATA=basic",
 		"PENSTOCK_SMTP_ADDR=mx.example.com:25", "PENSTOCK_SMTP_USERNAME=u", "PENSTOCK_SMTP_PASSWORD=p", "PENSTOCK_SMTP_FROM=Gate <g@example.com>", "PENSTOCK_SMTP_TLS=tls",
+		"PENSTOCK_SMTP_DKIM_DOMAIN=example.com", "PENSTOCK_SMTP_DKIM_SELECTOR=gw1", "PENSTOCK_SMTP_DKIM_KEY_FILE=k.pem", "PENSTOCK_TRUSTED_PROXIES=192.0.2.1",
 		"PENSTOCK_EGRESS_ALLOW=10.1.2.3/8, ::1", "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true",
 		"PENSTOCK_JOURNAL_RETENTION=48h", "PENSTOCK_JOURNAL_MAX_BYTES=500MB", "PENSTOCK_DELIVERY_SCHEDULE=100ms,1s",
 		"PENSTOCK_INBOUND_ANSWER_WAIT=4s", "PENSTOCK_INBOUND_JOIN_WAIT=90s", "PENSTOCK_DELIVERY_RETENTION=24h", "PENSTOCK_DELIVERY_DEAD_RETENTION=48h",
@@ -68,11 +69,12 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 	zone, _ := time.LoadLocation("Europe/Berlin")
 	want := config.Config{
 		Listen: ":9000", PublicURL: "https://gw.example.com", DataDir: "/var/lib/x", AdminToken: "adm-token-0123456", Inventory: "inv.yaml",
-		InternalURL: "http://10.0.0.1:9000", Database: config.Database{URL: "postgres://u:p@a:1,b:2/d?sslmode=verify-full"},
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")},
+		InternalURL:    "http://10.0.0.1:9000", Database: config.Database{URL: "postgres://u:p@a:1,b:2/d?sslmode=verify-full"},
 		Redis:    config.Redis{URL: "redis+sentinel://u:p@a:1,b:2/m"},
 		Influx:   config.Influx{URL: "http://i:8086", Token: "a:b", Org: "o", Bucket: "d/autogen"},
 		Readings: config.Readings{RadioData: config.RadioBasic},
-		SMTP:     config.SMTP{Addr: "mx.example.com:25", Username: "u", Password: "p", From: "Gate <g@example.com>", TLS: "tls"},
+		SMTP:     config.SMTP{Addr: "mx.example.com:25", Username: "u", Password: "p", From: "Gate <g@example.com>", TLS: "tls", DKIM: config.DKIM{Domain: "example.com", Selector: "gw1", KeyFile: "k.pem"}},
 		Egress:   config.Egress{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}, AllowHTTPCallback: true},
 		Journal:  config.Journal{Retention: 48 * time.Hour, MaxBytes: 500e6},
 		Inbound:  config.Inbound{AnswerWait: 4 * time.Second, JoinWait: 90 * time.Second},
@@ -128,7 +130,7 @@ func TestABindInheritsTheSettingsOfItsCarrier(t *testing.T) {
 		sends bool
 		want  []config.Bind
 	}{
-		"an entry without binds": {
+		"a carrier without binds": {
 			"{addr: 'h:1', system_id: me, password: p, window: 5, per_second: 7}", true,
 			[]config.Bind{{Addr: "h:1", SystemID: "me", Password: "p", Type: "transceiver", Window: 5}},
 		},
@@ -303,7 +305,7 @@ operator: {type: http, url: "https://me:hush11@operator/v1", token: hush12}`), n
 	}
 	relaytest.Equal(t, "the secrets of the receiver of Redacted", []string{c.AdminToken, c.Carriers[1].Password, c.Lookup.Token}, []string{"hush1-0123456789", "hush7", "hush10"})
 	relaytest.Equal(t, "the password of a bind", c.Carriers[1].Binds[0].Password, "hush13")
-	relaytest.Equal(t, "the lookup.cache", c.Lookup.Cache, 10*time.Minute)
+	relaytest.Equal(t, "lookup.cache", c.Lookup.Cache, 10*time.Minute)
 }
 
 func TestBytes(t *testing.T) {

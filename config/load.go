@@ -45,14 +45,14 @@ func Parse(file []byte, environ []string) (Config, error) {
 // readEnvironment applies the environment variables and adds their mistakes. The mistakes of
 // the file stay, even if a variable overrides the setting.
 func readEnvironment(c *Config, environ []string, mistakes *strict.Mistakes) {
-	known := settings(c)
+	allSettings := settings(c)
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		i := slices.IndexFunc(known, func(s setting) bool { return s.variable == name })
+		i := slices.IndexFunc(allSettings, func(s setting) bool { return s.variable == name })
 		if i < 0 || name == "" || value == "" {
 			continue
 		}
-		s := known[i]
+		s := allSettings[i]
 		for _, m := range strict.Text(value, s.value.Addr().Interface(), options()) {
 			mistakes.Add(s.key+m.Path, "%s", m.Text)
 		}
@@ -80,8 +80,8 @@ func UnknownVariables(environ []string) (warnings []string) {
 			continue
 		}
 		warning := name + ": unknown"
-		if near, likely := strict.Nearest(name, names); likely {
-			warning += "; did you mean " + near + "?"
+		if nearest, ok := strict.Nearest(name, names); ok {
+			warning += "; did you mean " + nearest + "?"
 		}
 		warnings = append(warnings, warning)
 	}
@@ -91,10 +91,10 @@ func UnknownVariables(environ []string) (warnings []string) {
 // withVariables adds the name of the variable to the path of each mistake.
 func withVariables(mistakes strict.Mistakes) strict.Mistakes {
 	var blank Config
-	known := settings(&blank)
+	allSettings := settings(&blank)
 	for i, m := range mistakes {
 		key, _, _ := strings.Cut(m.Path, "[")
-		for _, s := range known {
+		for _, s := range allSettings {
 			if s.key == key && s.variable != "" {
 				mistakes[i].Path += " (" + s.variable + ")"
 			}

@@ -88,12 +88,12 @@ func (c Config) LogValue() slog.Value {
 // redactURL hides the user part and the query. It does not use net/url, which refuses URLs of
 // several Redis hosts.
 func redactURL(raw string) string {
-	text, _, queried := strings.Cut(raw, "?")
+	text, _, hasQuery := strings.Cut(raw, "?")
 	scheme, remaining, _ := strings.Cut(text, "://")
 	if offset := strings.LastIndexByte(remaining, '@'); offset >= 0 {
 		remaining = "***@" + remaining[offset+1:]
 	}
-	if queried {
+	if hasQuery {
 		remaining += "?***"
 	}
 	return scheme + "://" + remaining

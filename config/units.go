@@ -45,7 +45,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String returns the size in the largest unit that divides it.
+// String returns the size in the first of the units that divides the size, or in bytes.
 func (b Bytes) String() string {
 	for _, u := range units() {
 		if b != 0 && u.factor > 1 && int64(b)%u.factor == 0 {
@@ -55,7 +55,7 @@ func (b Bytes) String() string {
 	return strconv.FormatInt(int64(b), 10)
 }
 
-// options has the limit of a file and the parsers of the types of settings.
+// options returns the limit of a file and the parsers of the types of settings.
 func options() strict.Options {
 	return strict.Options{MaxBytes: 1 << 20, Types: map[reflect.Type]func(string) (any, error){
 		reflect.TypeFor[*time.Location](): func(s string) (any, error) { return parseZone(s) },

@@ -17,7 +17,8 @@ import (
 	"github.com/penstock/penstock/config/strict"
 )
 
-// derive sets empty settings that follow from other settings.
+// derive sets empty settings that follow from other settings, and removes the slashes at the end
+// of URLs.
 func (c *Config) derive() {
 	if c.PublicURL == "" {
 		c.PublicURL = c.listenURL()
@@ -198,8 +199,8 @@ func (c *Config) validateStores(m *strict.Mistakes) {
 	if c.Database.URL != "" && !hasValidHosts(c.Database.URL, nil, []string{"postgres", "postgresql"}) {
 		m.Add("database.url", "expected a URL such as postgres://user:password@host:5432/database%s", escapeAdvice(c.Database.URL))
 	}
-	redis := hasValidHosts(c.Redis.URL, []string{"redis", "rediss"}, []string{"redis+sentinel", "redis+cluster"})
-	m.AddIf(c.Redis.URL != "" && !redis, "redis.url", "expected a URL such as redis://host:6379/0, rediss://…, redis+sentinel://… or redis+cluster://…%s", escapeAdvice(c.Redis.URL))
+	validRedis := hasValidHosts(c.Redis.URL, []string{"redis", "rediss"}, []string{"redis+sentinel", "redis+cluster"})
+	m.AddIf(c.Redis.URL != "" && !validRedis, "redis.url", "expected a URL such as redis://host:6379/0, rediss://…, redis+sentinel://… or redis+cluster://…%s", escapeAdvice(c.Redis.URL))
 	if u, err := url.Parse(c.Influx.URL); c.Influx.URL != "" && (err != nil || !isWebURL(u)) {
 		m.Add("influx.url", "expected an http or https URL")
 	}
@@ -259,9 +260,9 @@ func (c *Config) validateTraffic(m *strict.Mistakes) {
 	m.AddIf(c.Ledger.MasterKey != "" && c.Ledger.MasterKeyFile != "", "ledger.master_key_file", "expected either this or ledger.master_key")
 }
 
-// hasValidHosts reports whether a URL has a valid scheme and host. With a scheme of manyHosts it
-// may have several hosts, separated by commas, which net/url refuses.
-func hasValidHosts(raw string, singleHost, manyHosts []string) bool {
+// hasValidHosts reports whether a URL has a valid scheme and host. A URL with a scheme of
+// multiHostSchemes may have several hosts, separated by commas, which net/url refuses.
+func hasValidHosts(raw string, singleHostSchemes, multiHostSchemes []string) bool {
 	head, tail, _ := strings.Cut(raw, ",")
 	if tail != "" {
 		hosts, path, _ := strings.Cut(tail, "/")
@@ -274,7 +275,7 @@ func hasValidHosts(raw string, singleHost, manyHosts []string) bool {
 	if err != nil || u.Hostname() == "" {
 		return false
 	}
-	return tail == "" && slices.Contains(singleHost, u.Scheme) || slices.Contains(manyHosts, u.Scheme)
+	return tail == "" && slices.Contains(singleHostSchemes, u.Scheme) || slices.Contains(multiHostSchemes, u.Scheme)
 }
 
 func isWebURL(u *url.URL) bool {
@@ -284,6 +285,6 @@ func isWebURL(u *url.URL) bool {
 // isHostPort reports whether s is host:port. If listen is true, the host may be empty and the port 0.
 func isHostPort(s string, listen bool) bool {
 	host, port, err := net.SplitHostPort(s)
-	n, notNumber := strconv.ParseUint(port, 10, 16)
-	return err == nil && notNumber == nil && (listen || host != "" && n > 0) && !strings.ContainsFunc(host, unicode.IsSpace)
+	n, portErr := strconv.ParseUint(port, 10, 16)
+	return err == nil && portErr == nil && (listen || host != "" && n > 0) && !strings.ContainsFunc(host, unicode.IsSpace)
 }
