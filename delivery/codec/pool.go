@@ -26,8 +26,7 @@ const maxDeaths = 3
 // deathTime is the CPU time that is assumed for a frame that ended its worker.
 const deathTime = 2 * callLimit
 
-// Pool runs codecs in workers, which it starts on demand. It is safe
-// for concurrent use.
+// Pool runs codecs in workers, which it starts on demand. It is safe for concurrent use.
 type Pool struct {
 	log     *slog.Logger
 	program string
@@ -139,7 +138,7 @@ func (p *Pool) release(owner int64, worker *process) {
 }
 
 // call sends a request to a worker. The error is an *endedError if the worker ended during the
-// request. Other errors mean that the request was not run.
+// request. Other errors mean that the request was not run or that ctx ended.
 func (p *Pool) call(ctx context.Context, owner int64, req request, source string) (resp response, err error) {
 	worker, err := p.acquire(ctx, owner)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/script/javascript"
@@ -41,7 +42,8 @@ func newPool(t testing.TB) *Pool {
 	return p
 }
 
-func body(code string) string { return "function decodeUplink(input) {\n" + code + "\n}" }
+// sourceWith returns the source of a codec whose function has the body code.
+func sourceWith(code string) string { return "function decodeUplink(input) {\n" + code + "\n}" }
 
 func compile(t testing.TB, p *Pool, source string) decoders.BatchDecoder {
 	t.Helper()
@@ -59,8 +61,8 @@ func frames(n int) []*decoders.Frame {
 	return frames
 }
 
-// values formats the results: the value of the only reading, or the error.
-func values(decoded []decoders.Decoded) string {
+// summaryOf formats results: of each the value of its only reading, or its error.
+func summaryOf(decoded []decoders.Decoded) string {
 	var texts []string
 	for _, d := range decoded {
 		switch {
@@ -125,14 +127,14 @@ func TestABombIsRefusedAlone(t *testing.T) {
 	p := newPool(t)
 	for _, bomb := range bombs {
 		t.Run(bomb.name, func(t *testing.T) {
-			d := compile(t, p, body("if (input.bytes[0] === 2) {\n"+bomb.code+"\n}\nreturn {data: {a: input.bytes[0]}}"))
+			d := compile(t, p, sourceWith("if (input.bytes[0] === 2) {\n"+bomb.code+"\n}\nreturn {data: {a: input.bytes[0]}}"))
 			decoded, err := d.DecodeBatch(t.Context(), 1, frames(5), 0)
 			relaytest.NoError(t, err)
 			if !exceedsLimit(decoded[2].Err) {
 				t.Errorf("result of the frame = %v, want an exceeded limit", decoded[2])
 			}
 			decoded = append(decoded[:2], decoded[3:]...)
-			relaytest.Equal(t, "the other frames", values(decoded), "0, 1, 3, 4")
+			relaytest.Equal(t, "the other frames", summaryOf(decoded), "0, 1, 3, 4")
 		})
 	}
 }
@@ -147,15 +149,15 @@ func TestABombAtTheTopLevelIsNotSaved(t *testing.T) {
 		{"matches of a long string", "return 'x'.repeat(262144).match(/x*y|x/g)"},
 	} {
 		t.Run(bomb.name, func(t *testing.T) {
-			_, err := p.Compile("(function () {\n" + bomb.code + "\n})();\n" + body("return {data: {a: 1}}"))
+			_, err := p.Compile("(function () {\n" + bomb.code + "\n})();\n" + sourceWith("return {data: {a: 1}}"))
 			if !exceedsLimit(err) {
 				t.Errorf("error = %v, want an exceeded limit", err)
 			}
 		})
 	}
-	decoded, err := compile(t, p, body("return {data: {a: input.bytes[0]}}")).DecodeBatch(t.Context(), 1, frames(2), 0)
+	decoded, err := compile(t, p, sourceWith("return {data: {a: input.bytes[0]}}")).DecodeBatch(t.Context(), 1, frames(2), 0)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the frames of another codec", values(decoded), "0, 1")
+	relaytest.Equal(t, "the frames of another codec", summaryOf(decoded), "0, 1")
 }
 
 func TestSourcesThatCannotBeParsedAreRefused(t *testing.T) {
@@ -194,21 +196,21 @@ func TestALongSourceRuns(t *testing.T) {
 		}
 		return err, err == nil
 	})
-	relaytest.Equal(t, "the results", values(decoded), "0, 25.7, 51.4")
+	relaytest.Equal(t, "the results", summaryOf(decoded), "0, 25.7, 51.4")
 }
 
 func TestFramesBeyondTheBudgetAreSkipped(t *testing.T) {
-	d := compile(t, newPool(t), body("if (input.bytes[0] === 1) for (;;); return {data: {a: input.bytes[0]}}"))
-	decoded, err := d.DecodeBatch(t.Context(), 1, frames(4), 50_000_000)
+	d := compile(t, newPool(t), sourceWith("if (input.bytes[0] === 1) for (;;); return {data: {a: input.bytes[0]}}"))
+	decoded, err := d.DecodeBatch(t.Context(), 1, frames(4), 50*time.Millisecond)
 	relaytest.NoError(t, err)
 	if !exceedsLimit(decoded[1].Err) {
 		t.Errorf("error of the second frame = %v, want an exceeded limit", decoded[1].Err)
 	}
-	relaytest.Equal(t, "the other results", values(append(decoded[:1], decoded[2:]...)), "0, skipped, skipped")
+	relaytest.Equal(t, "the other results", summaryOf(append(decoded[:1], decoded[2:]...)), "0, skipped, skipped")
 }
 
 func TestResultsAreTheSameAsInProcess(t *testing.T) {
-	d := compile(t, newPool(t), body(`return {data: {n: 1.5, whole: 3, yes: true, text: 'a"\u0000é', empty: '', nothing: null,
+	d := compile(t, newPool(t), sourceWith(`return {data: {n: 1.5, whole: 3, yes: true, text: 'a"\u0000é', empty: '', nothing: null,
 		history: [{time: 1767225600, n: 2}], params: input.variables.list.length, port: input.fPort, at: input.recvTime.getTime()}, warnings: ['w']}`))
 	f := frames(1)[0]
 	f.Params = map[string]any{"list": []any{1.0, "x"}}
@@ -223,7 +225,7 @@ func TestResultsAreTheSameAsInProcess(t *testing.T) {
 // After a worker has ended, requests grow to their former size.
 func TestRequestsGrowAgainAfterAWorkerEnded(t *testing.T) {
 	p := newPool(t)
-	d := compile(t, p, body("if (input.bytes[0] === 1) { return Object.entries(new Uint8Array(4194304)) }\nreturn {data: {a: input.bytes[0]}}"))
+	d := compile(t, p, sourceWith("if (input.bytes[0] === 1) { return Object.entries(new Uint8Array(4194304)) }\nreturn {data: {a: input.bytes[0]}}"))
 	requests := 0
 	d.(*decoder).call = func(ctx context.Context, owner int64, req request, source string) (response, error) {
 		requests++
@@ -241,7 +243,7 @@ func TestRequestsGrowAgainAfterAWorkerEnded(t *testing.T) {
 
 func TestTheTimeOfTheFirstFrameIncludesCompiling(t *testing.T) {
 	p := newPool(t)
-	source := "var big = [" + strings.Repeat("{a: [1, 2, 3], b: 'text'}, ", 4_000) + "];\n" + body("return {data: {a: input.bytes[0]}}")
+	source := "var big = [" + strings.Repeat("{a: [1, 2, 3], b: 'text'}, ", 4_000) + "];\n" + sourceWith("return {data: {a: input.bytes[0]}}")
 	d := compile(t, p, source)
 	relaytest.NoError(t, p.idle[0].cmd.Process.Signal(syscall.SIGKILL))
 	recompiled, err := d.DecodeBatch(t.Context(), 1, frames(2), 0)
@@ -261,7 +263,7 @@ func TestTheNumberOfKnownSourcesIsBounded(t *testing.T) {
 		worker.known[fmt.Sprint(i)] = true
 	}
 	for range 2 {
-		relaytest.Must(worker.call(t.Context(), request{Hash: "h", Frames: []frame{{}}}, body("return {data: {}}")))(t)
+		relaytest.Must(worker.call(t.Context(), request{Hash: "h", Frames: []frame{{}}}, sourceWith("return {data: {}}")))(t)
 	}
 	relaytest.Equal(t, "the number of known sources", len(worker.known), 1)
 }
@@ -269,12 +271,12 @@ func TestTheNumberOfKnownSourcesIsBounded(t *testing.T) {
 // If a worker is killed from outside, its frames are decoded by another worker.
 func TestAKilledWorkerIsReplaced(t *testing.T) {
 	p := newPool(t)
-	d := compile(t, p, body("return {data: {a: input.bytes[0]}}"))
+	d := compile(t, p, sourceWith("return {data: {a: input.bytes[0]}}"))
 	relaytest.Equal(t, "the number of workers", len(p.idle), 1)
 	relaytest.NoError(t, p.idle[0].cmd.Process.Signal(syscall.SIGKILL))
 	decoded, err := d.DecodeBatch(t.Context(), 1, frames(3), 0)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the results", values(decoded), "0, 1, 2")
+	relaytest.Equal(t, "the results", summaryOf(decoded), "0, 1, 2")
 }
 
 func TestAnAccountHasAtMostOneWorker(t *testing.T) {
@@ -303,13 +305,13 @@ func TestAnAccountHasAtMostOneWorker(t *testing.T) {
 
 func TestManyCallersShareTheWorkers(t *testing.T) {
 	p := newPool(t)
-	d := compile(t, p, body("return {data: {a: input.bytes[0]}}"))
+	d := compile(t, p, sourceWith("return {data: {a: input.bytes[0]}}"))
 	var group sync.WaitGroup
 	for owner := range int64(20) {
 		group.Go(func() {
 			decoded, err := d.DecodeBatch(t.Context(), owner%5, frames(10), 0)
-			if err != nil || values(decoded) != "0, 1, 2, 3, 4, 5, 6, 7, 8, 9" {
-				t.Errorf("owner %d: %s, %v", owner, values(decoded), err)
+			if err != nil || summaryOf(decoded) != "0, 1, 2, 3, 4, 5, 6, 7, 8, 9" {
+				t.Errorf("owner %d: results = %s, error %v, want 0 to 9", owner, summaryOf(decoded), err)
 			}
 		})
 	}
@@ -326,7 +328,7 @@ func TestTheMemoryOfAWorkerIsLimited(t *testing.T) {
 		"let s = 'xy'; for (;;) s += s", "let n = 3n; for (;;) n = n * n", "return new ArrayBuffer(2 ** 31).byteLength",
 	} {
 		worker := relaytest.Must(startProcess(programPath()))(t)
-		_, err := worker.call(t.Context(), request{Hash: "h", Frames: []frame{{}}}, body(code))
+		_, err := worker.call(t.Context(), request{Hash: "h", Frames: []frame{{}}}, sourceWith(code))
 		if err == nil {
 			worker.end()
 		}
@@ -346,7 +348,7 @@ func TestAWorkerHasNoVariablesAndFilesOfTheGateway(t *testing.T) {
 	defer listener.Close()
 	worker := relaytest.Must(startProcess(programPath()))(t)
 	defer worker.end()
-	_, err := worker.call(t.Context(), request{Hash: "h", Frames: []frame{{}}}, body("return {data: {}}"))
+	_, err := worker.call(t.Context(), request{Hash: "h", Frames: []frame{{}}}, sourceWith("return {data: {}}"))
 	relaytest.NoError(t, err)
 	dir := fmt.Sprintf("/proc/%d/", worker.cmd.Process.Pid)
 	environment, err := os.ReadFile(dir + "environ")
@@ -364,7 +366,7 @@ func TestAWorkerHasNoVariablesAndFilesOfTheGateway(t *testing.T) {
 
 // FuzzReceive checks that the parent accepts or refuses any message of a worker without a panic.
 func FuzzReceive(f *testing.F) {
-	for _, body := range []string{`{"results":[{"Readings":[{"Key":"a","Value":1}],"Took":5}]}`, `{"unknown":true}`, `{"results":[{"Took":-1,"Failure":{}}]}`, "", "[]"} {
+	for _, body := range []string{`{"results":[{"Readings":[{"Key":"a","Value":1}],"CPUTime":5}]}`, `{"unknown":true}`, `{"results":[{"CPUTime":-1,"Failure":{}}]}`, "", "[]"} {
 		f.Add(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...))
 	}
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, '{'})
@@ -408,7 +410,7 @@ func FuzzServe(f *testing.F) {
 			t.Fatalf("the source is invalid: %v", resp.Invalid)
 		}
 		if cacheFull {
-			w.sources = maxSources
+			w.sourceSize = maxSources
 		}
 		resp := w.serve(req)
 		if len(resp.Results) > len(req.Frames) || resp.Exits {
@@ -420,7 +422,7 @@ func FuzzServe(f *testing.F) {
 }
 
 func BenchmarkDecodeBatch(b *testing.B) {
-	d := compile(b, newPool(b), body("var b = input.bytes; return {data: {temperature: ((b[0] << 8) | b[1]) / 10, humidity: b[2] / 2, battery: b[3]}}"))
+	d := compile(b, newPool(b), sourceWith("var b = input.bytes; return {data: {temperature: ((b[0] << 8) | b[1]) / 10, humidity: b[2] / 2, battery: b[3]}}"))
 	for _, n := range []int{1, 20, 500} {
 		b.Run(fmt.Sprintf("%d frames", n), func(b *testing.B) {
 			frames := make([]*decoders.Frame, n)

@@ -135,15 +135,15 @@ type prefixBuffer struct {
 }
 
 // Write implements io.Writer.
-func (b *prefixBuffer) Write(data []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.text = append(b.text, data[:min(len(data), maxStderr-len(b.text))]...)
+func (p *prefixBuffer) Write(data []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.text = append(p.text, data[:min(len(data), maxStderr-len(p.text))]...)
 	return len(data), nil
 }
 
-func (b *prefixBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return string(b.text)
+func (p *prefixBuffer) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return string(p.text)
 }

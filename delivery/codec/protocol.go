@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// maxRequest bounds a request: a source of 4 MiB as JSON and the frames of a batch.
+	// maxRequest bounds a request: a source of 1 MiB, which may be 6 MiB as JSON, and the frames of
+	// a batch.
 	maxRequest = 32 << 20
 	// maxResponse bounds a response: maxResults and the result of one more frame, which
 	// has at most 20,000 values and 262,144 characters.
@@ -45,7 +46,6 @@ type frame struct {
 // response is the response to a request. Results has the results of the first frames; the
 // worker did not run the remaining frames.
 type response struct {
-	// NeedsSource is set if the worker needs the source.
 	NeedsSource bool `json:"unknown,omitempty"`
 	// Invalid is the error of a source that cannot be used.
 	Invalid *decoders.Error `json:"invalid,omitempty"`

@@ -46,8 +46,8 @@ const (
 
 // worker is the state of a worker process.
 type worker struct {
-	codecs      map[string]*javascript.Codec
-	sources     int // size of the sources of codecs in octets
+	codecs      map[string]*javascript.Codec // by the hash of the source
+	sourceSize  int                          // of the sources of codecs, in octets
 	interrupter javascript.Interrupter
 
 	mu sync.Mutex
@@ -57,8 +57,8 @@ type worker struct {
 	interrupted  bool // a call of this process was interrupted
 }
 
-// Work serves requests from a parent process until its input ends. It returns an error
-// if a request is not readable.
+// Work serves requests from a parent process until requests ends. It returns an error if a
+// request cannot be read or a response cannot be written.
 func Work(requests io.Reader, responses io.Writer) error {
 	if err := limitProcess(dataLimit); err != nil {
 		fmt.Fprintln(os.Stderr, "codec-worker: limits:", err)
@@ -153,9 +153,9 @@ func (w *worker) serve(req request) (resp response) {
 			resp.Invalid, resp.Exits = newFailure(err), w.interrupted
 			return resp
 		}
-		if w.sources += len(req.Source); w.sources > maxSources {
+		if w.sourceSize += len(req.Source); w.sourceSize > maxSources {
 			clear(w.codecs)
-			w.sources = len(req.Source)
+			w.sourceSize = len(req.Source)
 		}
 		w.codecs[req.Hash] = codec
 	}
@@ -166,15 +166,15 @@ func (w *worker) serve(req request) (resp response) {
 			break
 		}
 		var r result
-		took := w.runLimited(callLimit, func() {
+		cpu := w.runLimited(callLimit, func() {
 			res, err := codec.DecodeUntil(&decoders.Frame{
 				Payload: f.Payload, FPort: f.FPort, FCnt: f.FCnt, Identifier: f.Identifier, Name: f.Name,
 				Params: f.Params, NetworkTime: f.NetworkTime, SampleTime: f.SampleTime,
 			}, &w.interrupter)
 			r = newResult(res, err)
 		})
-		r.CPUTime = took
-		used += took
+		r.CPUTime = cpu
+		used += cpu
 		size += r.size()
 		resp.Results = append(resp.Results, r)
 	}
