@@ -2,7 +2,7 @@
 // flow with PKCE (RFC 7636), state and nonce (OpenID Connect Core 1.0). It is the only
 // package that imports go-oidc and oauth2.
 //
-// A claim of the ID token decides the role. An ID token that is not signed by a key of
+// A claim of the ID token determines the role. An ID token that is not signed by a key of
 // the provider, is for another client, names no subject, has expired or lacks the nonce
 // is refused.
 package oidc
@@ -42,7 +42,7 @@ type Options struct {
 	// first of admin, operator and viewer.
 	Roles map[user.Role][]string
 	// AccountClaim is the claim that names the account of a user without any of these
-	// roles; empty disables it.
+	// roles; empty refuses such users.
 	AccountClaim string
 	Now          func() time.Time // nil means time.Now
 }
@@ -104,7 +104,7 @@ func (p *Provider) Begin(ctx context.Context) (user.Attempt, string, error) {
 
 // Finish exchanges the code that the browser received for an ID token and returns the user's
 // identity. The error is relay.KindForbidden if the provider refuses the code or the token
-// gives no access, and relay.KindUnavailable if the provider does not respond.
+// gives no access, and relay.KindUnavailable if the provider does not respond or fails.
 func (p *Provider) Finish(ctx context.Context, a user.Attempt, code string) (user.Identity, error) {
 	provider, err := p.provider(ctx)
 	if err != nil {
@@ -142,7 +142,7 @@ func (p *Provider) Finish(ctx context.Context, a user.Attempt, code string) (use
 		return user.Identity{}, relay.Errorf(relay.KindForbidden, "the ID token is refused: %w", err)
 	}
 	// The library checks only that this client is among the audiences (OpenID Connect Core
-	// 1.0, 2 and 3.1.3.7).
+	// 1.0, sections 2 and 3.1.3.7).
 	problem := ""
 	party, present := claims["azp"]
 	switch {
@@ -172,8 +172,8 @@ func (p *Provider) identity(subject string, claims map[string]any) (user.Identit
 			return identity, nil
 		}
 	}
-	if acct := texts(claims[p.opts.AccountClaim]); p.opts.AccountClaim != "" && len(acct) == 1 {
-		identity.Role, identity.Account = user.Account, acct[0]
+	if accounts := texts(claims[p.opts.AccountClaim]); p.opts.AccountClaim != "" && len(accounts) == 1 {
+		identity.Role, identity.Account = user.Account, accounts[0]
 		return identity, nil
 	}
 	return identity, relay.Errorf(relay.KindForbidden, "the claim %s gives %s no role", p.opts.RoleClaim, identity.Name)

@@ -66,13 +66,13 @@ func TestClaimsMapToARole(t *testing.T) {
 		},
 		{"an account by its id", map[string]any{"preferred_username": "anna", "account": 17}, user.Identity{Name: "anna", Role: user.Account, Account: "17"}},
 	} {
-		p.Vouch(tc.claims)
+		p.SetClaims(tc.claims)
 		tc.want.Subject = p.URL + " 42"
 		got, err := signIn(t, clientOptions(p), nil)
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, tc.name+": the identity", got, tc.want)
 	}
-	p.Vouch(map[string]any{"email": "eve@example.com", "email_verified": true, "groups": "staff"})
+	p.SetClaims(map[string]any{"email": "eve@example.com", "email_verified": true, "groups": "staff"})
 	o := clientOptions(p)
 	o.NameClaim = "email"
 	got, err := signIn(t, o, nil)

@@ -1,5 +1,5 @@
 // Package oidctest runs an OpenID Connect provider for tests: a discovery document, keys,
-// an authorization endpoint that authorizes every request at once, and a token endpoint
+// an authorization endpoint that authorizes every request, and a token endpoint
 // that checks client, code and PKCE and signs ID tokens with RS256.
 package oidctest
 
@@ -66,10 +66,10 @@ func newKey(t testing.TB) *rsa.PrivateKey {
 	return key
 }
 
-// Vouch sets claims of the next ID tokens. They are added to the standard claims or replace them.
-func (p *Provider) Vouch(claims map[string]any) { p.Tamper(claims, nil) }
+// SetClaims sets claims of the next ID tokens. They are added to the standard claims or replace them.
+func (p *Provider) SetClaims(claims map[string]any) { p.Tamper(claims, nil) }
 
-// Tamper sets claims of the next ID tokens as Vouch does. change is called with all claims of a
+// Tamper sets claims of the next ID tokens as SetClaims does. change is called with all claims of a
 // token before it is signed.
 func (p *Provider) Tamper(claims map[string]any, change func(map[string]any)) {
 	p.mu.Lock()

@@ -199,7 +199,7 @@ func testContractProvider(t *testing.T, checker *contracttest.Checker) {
 		"PENSTOCK_OIDC_CLIENT_SECRET="+oidctest.ClientSecret, "PENSTOCK_OIDC_OPERATOR=ops", "PENSTOCK_OIDC_ACCOUNT_CLAIM=account")
 	checkTraffic(g, checker)
 	g.WithToken("").Get("/admin/oidc").Expect(t, 200, `{"data":{"enabled":true}}`)
-	p.Vouch(map[string]any{"preferred_username": "Anna", "groups": []string{"ops"}})
+	p.SetClaims(map[string]any{"preferred_username": "Anna", "groups": []string{"ops"}})
 	callback, cookie := visitProvider(g)
 	resp := g.WithToken("").With("Cookie", cookie).Get(callback)
 	if resp.Status != 302 || resp.Header.Get("Location") != "/console" {
@@ -226,8 +226,8 @@ func testContractProvider(t *testing.T, checker *contracttest.Checker) {
 		"an account may be named by its id":  {claims: map[string]any{"sub": "45", "preferred_username": "cleo", "account": 1}, want: ""},
 		"the same user may sign in again":    {want: ""},
 	} {
-		if p.Vouch(tc.claims); tc.claims == nil {
-			p.Vouch(map[string]any{"preferred_username": "Anna", "groups": []string{"ops"}})
+		if p.SetClaims(tc.claims); tc.claims == nil {
+			p.SetClaims(map[string]any{"preferred_username": "Anna", "groups": []string{"ops"}})
 		}
 		callback, cookie := visitProvider(g)
 		if tc.change != nil {
