@@ -61,19 +61,18 @@ type Doer interface {
 	Do(ctx context.Context, req outbox.Request) (Response, error)
 }
 
-// Do sends a request and reads the response. Only net/http may repeat it, on a new connection,
-// if the request has a Webhook-Id. If it gets no status, it returns an error
-// without secrets, for delivery.Classify. A response whose body is incomplete or too slow has
-// its status nevertheless. The error is delivery.Unsendable for a request that can never be
-// sent, for example because of an invalid URL or header.
+// Do sends a request and reads the response. Without a status, Do returns an error without
+// secrets, for delivery.Classify. A response whose body is incomplete or too slow has its status
+// nevertheless. The error is delivery.Unsendable for a request that can never be sent, for
+// example because of an invalid URL or header.
 func (c *Client) Do(ctx context.Context, req outbox.Request) (Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
-	hr, err := c.build(ctx, req)
+	httpReq, err := c.build(ctx, req)
 	if err != nil {
 		return Response{}, delivery.Unsendable(err)
 	}
-	resp, err := c.transport.RoundTrip(hr)
+	resp, err := c.transport.RoundTrip(httpReq)
 	if err != nil {
 		// The transport's errors name hosts and addresses, never the URL, because
 		// http.Client, which adds it, is not used. A failure of the resolver is not a fault of the
@@ -102,33 +101,33 @@ func (c *Client) build(ctx context.Context, req outbox.Request) (*http.Request, 
 	if len(req.Body) > 0 {
 		body = bytes.NewReader(req.Body)
 	}
-	hr, err := http.NewRequestWithContext(ctx, req.Method, "", body)
+	httpReq, err := http.NewRequestWithContext(ctx, req.Method, "", body)
 	if err != nil {
 		return nil, fmt.Errorf("request: method %q is not valid", req.Method)
 	}
-	hr.URL, hr.Host = u, strings.TrimSuffix(u.Host, ":")
+	httpReq.URL, httpReq.Host = u, strings.TrimSuffix(u.Host, ":")
 	if u.User != nil {
 		password, _ := u.User.Password()
-		hr.SetBasicAuth(u.User.Username(), password)
+		httpReq.SetBasicAuth(u.User.Username(), password)
 	}
-	return hr, c.setHeader(hr, req)
+	return httpReq, c.setHeader(httpReq, req)
 }
 
 // Preview returns a request as Do would send it: every header field, and the URL
 // without credentials, which become a header. It returns an error for a request that can never
 // be sent.
 func (c *Client) Preview(ctx context.Context, req outbox.Request) (outbox.Request, error) {
-	hr, err := c.build(ctx, req)
+	httpReq, err := c.build(ctx, req)
 	if err != nil {
 		return req, err
 	}
-	u := *hr.URL
+	u := *httpReq.URL
 	u.User = nil
-	headers := map[string]string{"Host": hr.Host, "Content-Length": strconv.Itoa(len(req.Body))}
+	headers := map[string]string{"Host": httpReq.Host, "Content-Length": strconv.Itoa(len(req.Body))}
 	if len(req.Body) == 0 && (req.Method == http.MethodGet || req.Method == http.MethodHead) {
 		delete(headers, "Content-Length")
 	}
-	for name, values := range hr.Header {
+	for name, values := range httpReq.Header {
 		if len(values) > 0 {
 			headers[name] = values[0]
 		}
@@ -145,26 +144,26 @@ func ValidURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-func (c *Client) setHeader(hr *http.Request, req outbox.Request) error {
-	hr.Header.Set("User-Agent", "Penstock")
+func (c *Client) setHeader(httpReq *http.Request, req outbox.Request) error {
+	httpReq.Header.Set("User-Agent", "Penstock")
 	if req.ContentType != "" {
-		hr.Header.Set("Content-Type", req.ContentType)
+		httpReq.Header.Set("Content-Type", req.ContentType)
 	}
 	for name, value := range req.Headers {
-		hr.Header.Set(name, value)
+		httpReq.Header.Set(name, value)
 	}
-	for name, values := range hr.Header {
+	for name, values := range httpReq.Header {
 		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(values[0]) {
 			return fmt.Errorf("request: header %q is not valid", name)
 		}
 	}
-	if host := hr.Header.Get("Host"); host != "" {
-		hr.Host = host
+	if host := httpReq.Header.Get("Host"); host != "" {
+		httpReq.Host = host
 	}
-	if hr.Header.Get("Webhook-Id") != "" {
+	if httpReq.Header.Get("Webhook-Id") != "" {
 		// This field lets net/http repeat the request on a new connection. An empty list is not
 		// sent.
-		hr.Header["X-Idempotency-Key"] = append([]string{}, hr.Header["X-Idempotency-Key"]...)
+		httpReq.Header["X-Idempotency-Key"] = append([]string{}, httpReq.Header["X-Idempotency-Key"]...)
 	}
 	return nil
 }

@@ -93,9 +93,9 @@ func TestDoSendsTheFieldsOfTheRequest(t *testing.T) {
 	relaytest.Equal(t, "the status", r.Status, 202)
 	relaytest.Equal(t, "the excerpt", r.Excerpt(), "thanks")
 	user, password, _ := got.BasicAuth()
-	line := fmt.Sprint(got.Method, got.RequestURI, got.Host, user, password, got.Header.Get("Webhook-Id"), got.Header.Get("Content-Type"), got.UserAgent(), string(body))
-	if want := "POST/in?m=a%20bvirtual.testupd1application/x-www-form-urlencodedPenstockmessage=a"; line != want {
-		t.Errorf("got  %s\nwant %s", line, want)
+	fields := fmt.Sprint(got.Method, got.RequestURI, got.Host, user, password, got.Header.Get("Webhook-Id"), got.Header.Get("Content-Type"), got.UserAgent(), string(body))
+	if want := "POST/in?m=a%20bvirtual.testupd1application/x-www-form-urlencodedPenstockmessage=a"; fields != want {
+		t.Errorf("got  %s\nwant %s", fields, want)
 	}
 	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key", "Accept-Encoding"} {
 		if got.Header.Values(name) != nil {
@@ -154,7 +154,7 @@ func TestAResponseWithABrokenBodyHasItsStatus(t *testing.T) {
 		broken    bool
 	}{
 		"the body stalls":                     {drip, "ab", false, true},
-		"the connection ends within the body": {reset, "ab", false, true},
+		"the connection ends within the body": {closeWithinBody, "ab", false, true},
 		"a body beyond the limit":             {respondOnce("HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 1<<20)), strings.Repeat("x", 1000), true, false},
 		"a body of exactly the limit":         {respondOnce("HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 1000)), strings.Repeat("x", 1000), false, false},
 		"HTTP/1.0":                            {respondOnce("HTTP/1.0 200 OK\r\n\r\nold"), "old", false, false},
@@ -172,7 +172,7 @@ func TestAResponseWithABrokenBodyHasItsStatus(t *testing.T) {
 	}
 }
 
-func reset(conn net.Conn) {
+func closeWithinBody(conn net.Conn) {
 	respondOnce("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nab")(conn)
 	_ = conn.(*net.TCPConn).CloseWrite()
 }
