@@ -123,7 +123,7 @@ func (e *Exporter) send(ctx context.Context, batch []tracing.Span) bool {
 	return true
 }
 
-// post makes a request. It repeats requests with a temporary error until ctx is done.
+// post sends a request, at most Attempts times while the error is temporary and ctx is not done.
 func (e *Exporter) post(ctx context.Context, body []byte) error {
 	pause := e.o.FirstPause
 	for attempt := 1; ; attempt++ {
@@ -170,12 +170,12 @@ func encode(sender []tracing.Attribute, spans []tracing.Span) ([]byte, error) {
 	encoded := make([]*trace.Span, len(spans))
 	for i, s := range spans {
 		encoded[i] = &trace.Span{
-			TraceId: id(s.TraceID), SpanId: id(s.SpanID), ParentSpanId: id(s.ParentID), Flags: 1,
-			Name: valid(s.Name), Kind: trace.Span_SpanKind(s.Kind), Attributes: attributes(s.Attributes),
+			TraceId: idBytes(s.TraceID), SpanId: idBytes(s.SpanID), ParentSpanId: idBytes(s.ParentID), Flags: 1,
+			Name: validUTF8(s.Name), Kind: trace.Span_SpanKind(s.Kind), Attributes: attributes(s.Attributes),
 			StartTimeUnixNano: uint64(s.Start.UnixNano()), EndTimeUnixNano: uint64(s.End.UnixNano()),
 		}
 		if s.Failed != "" {
-			encoded[i].Status = &trace.Status{Code: trace.Status_STATUS_CODE_ERROR, Message: valid(s.Failed)}
+			encoded[i].Status = &trace.Status{Code: trace.Status_STATUS_CODE_ERROR, Message: validUTF8(s.Failed)}
 		}
 	}
 	return proto.Marshal(&collector.ExportTraceServiceRequest{ResourceSpans: []*trace.ResourceSpans{{
@@ -184,18 +184,18 @@ func encode(sender []tracing.Attribute, spans []tracing.Span) ([]byte, error) {
 	}}})
 }
 
-func id(digits string) []byte {
-	b, _ := hex.DecodeString(digits) // package tracing checks ids
+func idBytes(digits string) []byte {
+	b, _ := hex.DecodeString(digits) // package tracing makes or checks ids
 	return b
 }
 
 func attributes(list []tracing.Attribute) []*common.KeyValue {
 	encoded := make([]*common.KeyValue, len(list))
 	for i, a := range list {
-		encoded[i] = &common.KeyValue{Key: a.Key, Value: &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: valid(a.Value)}}}
+		encoded[i] = &common.KeyValue{Key: a.Key, Value: &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: validUTF8(a.Value)}}}
 	}
 	return encoded
 }
 
-// valid replaces invalid UTF-8, which protobuf refuses.
-func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+// validUTF8 replaces invalid UTF-8, which protobuf refuses.
+func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -133,7 +133,7 @@ func expectStats(t *testing.T, e *Exporter, sent, dropped uint64) {
 	relaytest.Equal(t, "sent and dropped spans", [2]uint64{gotSent, gotDropped}, [2]uint64{sent, dropped})
 }
 
-func TestTheStatusOfTheCollectorDecidesAboutSpans(t *testing.T) {
+func TestSpansAreSentAgainAfterTemporaryErrorsOnly(t *testing.T) {
 	for name, tc := range map[string]struct {
 		statuses      []int
 		sent, dropped uint64
