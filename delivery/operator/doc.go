@@ -7,6 +7,6 @@
 // unavailable operator, because a configuration mistake must not end pending
 // jobs. The simulator is delivery/embedded/operator.
 //
-// A message is delivered to a SIM only while the action of its relay is mvno:
-// otherwise the delivery is dead until it is replayed (specification 1, endpoint 11).
+// A message is delivered to a SIM only while the action of its relay is mvno.
+// Otherwise the delivery is dead until it is replayed (specification 1, endpoint 11).
 package operator

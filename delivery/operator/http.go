@@ -26,9 +26,9 @@ type HTTPOptions struct {
 	URL string
 	// Token is sent as Authorization: Bearer; empty disables it.
 	Token string
-	// MaxConcurrent is the maximum number of concurrent commands; 0 means 16.
-	// Further commands wait for SlotTimeout, 0 means 250 ms, and are then
-	// retried later.
+	// MaxConcurrent is the maximum number of concurrent commands; 0 means 16. A further command
+	// waits for a slot, for at most SlotTimeout, and is then retried later. A SlotTimeout of 0
+	// means 250 ms.
 	MaxConcurrent int
 	SlotTimeout   time.Duration
 	Now           func() time.Time
@@ -103,13 +103,13 @@ func (h *HTTP) Command(ctx context.Context, c provisioning.Command) (provisionin
 		return provisioning.Report{}, relay.Errorf(relay.KindUnavailable, "operator: command %s: %w", c.ID, err)
 	}
 	retryAfter := delivery.ParseRetryAfter(resp.Header.Get("Retry-After"), h.opts.Now())
-	a, err := responseOf(resp)
+	parsed, err := responseOf(resp)
 	if err != nil {
 		cause := fmt.Errorf("operator: command %s: %w", c.ID, err)
 		return provisioning.Report{}, &provisioning.UnavailableError{RetryAfter: retryAfter, Cause: cause}
 	}
 	h.lastResponse.Store(h.opts.Now().UnixNano())
-	return a.report(retryAfter), nil
+	return parsed.report(retryAfter), nil
 }
 
 func (h *HTTP) acquireSlot(ctx context.Context) (release func(), err error) {
@@ -141,10 +141,10 @@ func (h *HTTP) Deliver(ctx context.Context, id string, m outbox.SIM) (attempt.SI
 	}
 	// A refusal ends the delivery. An overloaded back end uses up an attempt; wrong
 	// credentials do not.
-	a, err := responseOf(resp)
+	parsed, err := responseOf(resp)
 	switch {
-	case err == nil && a.Status == refused:
-		err = delivery.Unsendable(errors.New("the operator refuses the message: " + a.reason()))
+	case err == nil && parsed.Status == refused:
+		err = delivery.Unsendable(errors.New("the operator refuses the message: " + parsed.reason()))
 	case resp.OK():
 		err = nil
 	case resp.Status >= 500 || resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusRequestTimeout:

@@ -53,6 +53,7 @@ func TestResponsesToCommandsAreConvertedToReports(t *testing.T) {
 		"an unknown status":                         {200, "", `{"status":"done"}`, provisioning.Report{}, -1},
 		"an unknown state":                          {200, "", `{"status":"completed","state":"asleep"}`, provisioning.Report{}, -1},
 		"a redirect":                                {302, "", `{"status":"completed"}`, provisioning.Report{}, -1},
+		"refused, but with a redirect":              {302, "", `{"status":"refused"}`, provisioning.Report{}, -1},
 		"a response too long":                       {200, "", `{"status":"completed"}` + strings.Repeat(" ", 70<<10), provisioning.Report{}, -1},
 		"the connection is closed after the effect": {0, "", ``, provisioning.Report{}, -1},
 	} {
@@ -227,13 +228,13 @@ func FuzzParseResponse(f *testing.F) {
 	f.Add([]byte(`{"status":"pending","retry_after":1e9}`))
 	f.Add([]byte(`{"status":"refused","reason":"\u0000é"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		a, err := parseResponse(body)
+		parsed, err := parseResponse(body)
 		if err != nil {
 			return
 		}
-		r := a.report(-time.Second)
+		r := parsed.report(-time.Second)
 		if r.RetryAfter > time.Hour || len(r.Refused) > 400 || r.Pending && r.Refused != "" {
-			t.Errorf("report: Pending = %t, After = %s, Refused = %q", r.Pending, r.RetryAfter, r.Refused)
+			t.Errorf("report: Pending = %t, RetryAfter = %s, Refused = %q", r.Pending, r.RetryAfter, r.Refused)
 		}
 	})
 }

@@ -21,11 +21,11 @@ type peer struct {
 
 	mu      sync.Mutex
 	effects map[string]int    // commands and messages performed, by key
-	bodies  map[string]string // of the first requests, by key
+	bodies  map[string]string // of the commands and messages performed, by key
 	headers []http.Header
 	paths   []string
-	// answer returns the response to the n-th request of a key; nil means completed. The
-	// status 0 closes the connection after the effect.
+	// answer returns the response to the n-th request of a key; nil means completed. header is
+	// Retry-After. The status 0 closes the connection after the effect.
 	answer   func(key string, n int) (status int, header, body string)
 	requests map[string]int // by key
 }
@@ -50,7 +50,7 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.answer != nil {
 		status, header, text = p.answer(key, p.requests[key])
 	}
-	if key != "" && (status < 300 || status == 499) {
+	if key != "" && status < 300 {
 		p.perform(key, string(body))
 	}
 	if status == 0 {
@@ -71,7 +71,7 @@ func (p *peer) perform(key, body string) {
 	}
 }
 
-// body returns the body of the first request of a key.
+// body returns the body of the performed command or message of a key.
 func (p *peer) body(t *testing.T, key string) map[string]any {
 	t.Helper()
 	p.mu.Lock()

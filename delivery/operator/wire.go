@@ -58,27 +58,27 @@ func responseOf(resp httpout.Response) (response, error) {
 	if resp.Status < 200 || resp.Status > 499 || resp.BodyErr != nil || resp.Truncated {
 		return response{}, fmt.Errorf("the back end answered with status %d", resp.Status)
 	}
-	a, err := parseResponse(resp.Body)
-	if err != nil || resp.Status > 299 && a.Status != refused {
+	r, err := parseResponse(resp.Body)
+	if err != nil || resp.Status > 299 && (r.Status != refused || resp.Status < 400) {
 		return response{}, errors.Join(fmt.Errorf("the back end answered with status %d", resp.Status), err)
 	}
-	return a, nil
+	return r, nil
 }
 
 func parseResponse(body []byte) (response, error) {
-	var a response
-	if err := json.Unmarshal(body, &a); err != nil {
+	var r response
+	if err := json.Unmarshal(body, &r); err != nil {
 		return response{}, fmt.Errorf("response: %w", err)
 	}
-	switch a.Status {
+	switch r.Status {
 	case completed, pending, refused:
 	default:
 		return response{}, errors.New("response: status must be completed, pending or refused")
 	}
-	if a.State != "" && !slices.Contains(sim.States(), sim.State(a.State)) {
+	if r.State != "" && !slices.Contains(sim.States(), sim.State(r.State)) {
 		return response{}, errors.New("response: state must be pending, active, suspended or terminated")
 	}
-	return a, nil
+	return r, nil
 }
 
 // reason returns the reason without unprintable characters, clipped.
@@ -95,9 +95,10 @@ func (r response) reason() string {
 // maxRetryAfter caps the delay that the back end may request.
 const maxRetryAfter = time.Hour
 
+// report converts the response to a command. retryAfter is the delay in its header.
 func (r response) report(retryAfter time.Duration) provisioning.Report {
-	if s := r.RetryAfter; s > 0 {
-		retryAfter = time.Duration(min(s, maxRetryAfter.Seconds()) * float64(time.Second))
+	if seconds := r.RetryAfter; seconds > 0 {
+		retryAfter = time.Duration(min(seconds, maxRetryAfter.Seconds()) * float64(time.Second))
 	}
 	report := provisioning.Report{State: sim.State(r.State)}
 	switch r.Status {
