@@ -56,17 +56,17 @@ type keyring struct {
 	now  func() time.Time
 
 	mu    sync.Mutex
-	cache map[relay.AccountID]keys
+	cache map[relay.AccountID]cachedKeys
 }
 
-type keys struct {
+type cachedKeys struct {
 	keys     [][]byte
 	err      error // a secret is invalid
 	loadedAt time.Time
 }
 
 // keysOf returns an account's keys. The error is delivery.OwnFault if the secrets cannot be
-// loaded. An invalid secret is delivery.Unsendable, because it would fail every attempt.
+// loaded and no keys are cached. An invalid secret is delivery.Unsendable, because it would fail every attempt.
 func (k *keyring) keysOf(ctx context.Context, acct relay.AccountID) ([][]byte, error) {
 	if k.load == nil {
 		return nil, nil
@@ -82,11 +82,11 @@ func (k *keyring) keysOf(ctx context.Context, acct relay.AccountID) ([][]byte, e
 		return nil, delivery.OwnFault(fmt.Errorf("webhook secret: %w", err))
 	}
 	if err == nil {
-		cached = keys{}
+		cached = cachedKeys{}
 		for _, secret := range secrets {
 			key, err := parseSecret(secret)
 			if err != nil {
-				cached = keys{err: delivery.Unsendable(err)}
+				cached = cachedKeys{err: delivery.Unsendable(err)}
 				break
 			}
 			cached.keys = append(cached.keys, key)

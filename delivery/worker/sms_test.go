@@ -45,8 +45,8 @@ func (s *smsWorker) messages() []message.Message {
 	return messages
 }
 
-// check compares the account's credit and the number of messages that it has sent.
-func (s *smsWorker) check(credit int64, messages int) {
+// expect compares the account's credit and the number of messages that it has sent.
+func (s *smsWorker) expect(credit int64, messages int) {
 	s.Helper()
 	relaytest.Equal(s, "the credit", relaytest.Must(s.records.Credit.Balance(s.Context(), 3))(s), credit)
 	relaytest.Equal(s, "the number of messages", len(s.messages()), messages)
@@ -60,7 +60,7 @@ func TestAnSMSIsSentAndChargedAsAMessageOfTheAccount(t *testing.T) {
 	if a := r.Attempt.Response; !strings.HasPrefix(a, "message ") || !strings.HasSuffix(a, ", 2 credits") {
 		t.Errorf("the response is %q, want the message and 2 credits", a)
 	}
-	s.check(3, 1)
+	s.expect(3, 1)
 	for _, m := range s.messages() {
 		got := message.Message{Originator: m.Originator, Destination: m.Destination, Origin: m.Origin}
 		relaytest.Equal(t, "the message", got, message.Message{Originator: "Alarm", Destination: "447700900123", Origin: "rule"})
@@ -72,7 +72,7 @@ func TestALongSMSIsTruncated(t *testing.T) {
 	s := newSMSWorker(t, 20)
 	r := s.Send(t.Context(), s.sms(strings.Repeat("Too warm. ", 1000)))
 	relaytest.Equal(t, "the verdict", r.Verdict, delivery.Verdict{Class: delivery.Delivered})
-	s.check(10, 1)
+	s.expect(10, 1)
 }
 
 func TestAnSMSOfASimulatorIsSimulated(t *testing.T) {
@@ -104,7 +104,7 @@ func TestARepeatedAttemptSendsAnSMSOnce(t *testing.T) {
 		relaytest.Equal(t, name+": the response", r.Attempt.Response, sent.Attempt.Response)
 		s.now = began
 	}
-	s.check(0, 1) // the account has no credit for another message
+	s.expect(0, 1) // the account has no credit for another message
 }
 
 func TestAReplayOfADeliveredSMSSendsAnotherMessage(t *testing.T) {
@@ -112,7 +112,7 @@ func TestAReplayOfADeliveredSMSSendsAnotherMessage(t *testing.T) {
 	d := s.sms("Too warm")
 	for replays := range 3 {
 		r := s.Send(t.Context(), d)
-		s.check(int64(4-replays), replays+1)
+		s.expect(int64(4-replays), replays+1)
 		repeated := s.Send(t.Context(), d) // before the first attempt is recorded
 		relaytest.Equal(t, "the response of a repeated attempt", repeated.Attempt.Response, r.Attempt.Response)
 		d.Attempts = append(d.Attempts, r.Attempt)
@@ -131,10 +131,10 @@ func TestAnSMSWithoutCreditWaits(t *testing.T) {
 		relaytest.Equal(t, fmt.Sprintf("the verdict after %s", step.age), r.Verdict, want)
 		relaytest.Equal(t, "the error of the attempt", r.Attempt.Error, noCredit)
 	}
-	s.check(0, 0)
+	s.expect(0, 0)
 	relaytest.NoError(t, s.records.Credit.Set(t.Context(), 3, 1, s.now))
 	relaytest.Equal(t, "the verdict with credit", s.Send(t.Context(), d).Verdict, delivery.Verdict{Class: delivery.Delivered})
-	s.check(0, 1)
+	s.expect(0, 1)
 }
 
 func TestAnSMSThatCannotBeSentIsDead(t *testing.T) {
@@ -155,7 +155,7 @@ func TestAnSMSThatCannotBeSentIsDead(t *testing.T) {
 			if !strings.Contains(r.Verdict.Reason, tc.reason) || r.Attempt.Error == "" {
 				t.Errorf("reason = %q, error of the attempt = %q, want %q in the reason", r.Verdict.Reason, r.Attempt.Error, tc.reason)
 			}
-			s.check(5, 0)
+			s.expect(5, 0)
 		})
 	}
 	d := outbox.Delivery{SMS: &outbox.SMS{To: "447700900123", Text: "x"}}

@@ -22,7 +22,6 @@ import (
 
 // Deps are the transports and the source of signing secrets. HTTP and Mail are required.
 type Deps struct {
-	// HTTP makes the requests.
 	HTTP httpout.Doer
 	// Mail is the SMTP client or the mail sink.
 	Mail interface {
@@ -51,8 +50,8 @@ type Messages interface {
 
 // Worker makes single attempts. It is safe for concurrent use.
 type Worker struct {
-	deps Deps
-	keys *keyring
+	deps    Deps
+	keyring *keyring
 }
 
 // New returns a worker, or an error if HTTP or Mail is missing.
@@ -63,8 +62,8 @@ func New(deps Deps) (*Worker, error) {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
-	keys := &keyring{load: deps.Secrets, now: deps.Now, cache: make(map[relay.AccountID]keys)}
-	return &Worker{deps: deps, keys: keys}, nil
+	keyring := &keyring{load: deps.Secrets, now: deps.Now, cache: make(map[relay.AccountID]cachedKeys)}
+	return &Worker{deps: deps, keyring: keyring}, nil
 }
 
 // WithMessages returns the worker with a service that sends SMS, and with Simulated of Deps.
@@ -82,13 +81,13 @@ func (w *Worker) Send(ctx context.Context, d outbox.Delivery) attempt.Result {
 	var r attempt.Result
 	switch {
 	case d.Request != nil:
-		r = w.request(ctx, d, began)
+		r = w.sendRequest(ctx, d, began)
 	case d.Mail != nil:
-		r = w.mail(ctx, *d.Mail)
+		r = w.sendMail(ctx, *d.Mail)
 	case d.SIM != nil && w.deps.Operator != nil:
-		r = w.sim(ctx, d)
+		r = w.sendToSIM(ctx, d)
 	case d.SMS != nil && w.deps.Messages != nil:
-		r = w.sms(ctx, d, began)
+		r = w.sendSMS(ctx, d, began)
 	default:
 		r.Verdict = delivery.Classify(0, nil, delivery.Unsendable(errors.New("delivery: nothing to send")), began)
 		r.Attempt.Error, r.Attempt.Reason = r.Verdict.Reason, r.Verdict.PublicReason()
@@ -97,8 +96,8 @@ func (w *Worker) Send(ctx context.Context, d outbox.Delivery) attempt.Result {
 	return r
 }
 
-func (w *Worker) request(ctx context.Context, d outbox.Delivery, now time.Time) (r attempt.Result) {
-	req, err := w.signed(ctx, d, now)
+func (w *Worker) sendRequest(ctx context.Context, d outbox.Delivery, now time.Time) (r attempt.Result) {
+	req, err := w.sign(ctx, d, now)
 	var resp httpout.Response
 	if parent := tracing.FromContext(ctx); parent != "" {
 		req = withHeaders(req, map[string]string{tracing.Header: string(parent)})
@@ -124,11 +123,11 @@ func withHeaders(req outbox.Request, extra map[string]string) outbox.Request {
 	return req
 }
 
-// signed returns the request with the headers of Standard Webhooks. It has a signature if
-// the account has a secret.
-func (w *Worker) signed(ctx context.Context, d outbox.Delivery, now time.Time) (outbox.Request, error) {
+// sign returns the request with the headers of Standard Webhooks. The headers have a signature
+// if the account has a secret.
+func (w *Worker) sign(ctx context.Context, d outbox.Delivery, now time.Time) (outbox.Request, error) {
 	req := *d.Request
-	keys, err := w.keys.keysOf(ctx, d.Account)
+	keys, err := w.keyring.keysOf(ctx, d.Account)
 	if err != nil {
 		return req, err
 	}
@@ -140,10 +139,10 @@ func (w *Worker) Preview(ctx context.Context, d outbox.Delivery) (outbox.Request
 	if d.Request == nil {
 		return outbox.Request{}, errors.New("delivery: no request")
 	}
-	return w.signed(ctx, d, w.deps.Now())
+	return w.sign(ctx, d, w.deps.Now())
 }
 
-func (w *Worker) sim(ctx context.Context, d outbox.Delivery) (r attempt.Result) {
+func (w *Worker) sendToSIM(ctx context.Context, d outbox.Delivery) (r attempt.Result) {
 	result, err := w.deps.Operator.Deliver(ctx, d)
 	r.Verdict = delivery.Verdict{Class: delivery.Delivered}
 	if err != nil {
@@ -154,7 +153,7 @@ func (w *Worker) sim(ctx context.Context, d outbox.Delivery) (r attempt.Result) 
 	return r
 }
 
-func (w *Worker) mail(ctx context.Context, m outbox.Mail) (r attempt.Result) {
+func (w *Worker) sendMail(ctx context.Context, m outbox.Mail) (r attempt.Result) {
 	result, err := w.deps.Mail.Send(ctx, m)
 	r.Verdict = delivery.ClassifyMail(result.Status, result.Response, err)
 	r.Simulated = result.Simulated
@@ -168,19 +167,19 @@ func (w *Worker) mail(ctx context.Context, m outbox.Mail) (r attempt.Result) {
 const (
 	// maxSMSParts bounds the parts, and so the cost, of an SMS of a rule.
 	maxSMSParts = 10
-	// keepKey is the retention of a delivery's idempotency key.
-	keepKey = 30 * 24 * time.Hour
+	// keyRetention is the retention of a delivery's idempotency key.
+	keyRetention = 30 * 24 * time.Hour
 	// smsOrigin is the origin of the messages of rules.
 	smsOrigin = "rule"
 )
 
-// sms sends a message for the account. The message is charged, split into parts and queued
+// sendSMS sends a message for the account. The message is charged, split into parts and queued
 // like an order over REST. The delivery is delivered when the message is queued; later states
 // are states of the message.
 //
 // Without credit, the message is retried until the account has credit, without using up an
 // attempt.
-func (w *Worker) sms(ctx context.Context, d outbox.Delivery, now time.Time) (r attempt.Result) {
+func (w *Worker) sendSMS(ctx context.Context, d outbox.Delivery, now time.Time) (r attempt.Result) {
 	// The idempotency key is the same until the delivery is recorded as delivered: a retry
 	// after a lost response and a replay of a dead delivery send nothing twice. A replay of a
 	// delivered delivery sends another message.
@@ -192,7 +191,7 @@ func (w *Worker) sms(ctx context.Context, d outbox.Delivery, now time.Time) (r a
 	}
 	sent, err := w.deps.Messages.Send(ctx, message.Order{
 		Account: d.Account, Destinations: []string{d.SMS.To}, Originator: d.SMS.Originator,
-		Body: w.deps.Messages.Text(d.SMS.Text, maxSMSParts), Origin: smsOrigin, Key: d.ID + " " + strconv.Itoa(delivered), KeyRetention: keepKey,
+		Body: w.deps.Messages.Text(d.SMS.Text, maxSMSParts), Origin: smsOrigin, Key: d.ID + " " + strconv.Itoa(delivered), KeyRetention: keyRetention,
 	})
 	fields := relay.FieldsOf(err)
 	switch {
@@ -202,7 +201,7 @@ func (w *Worker) sms(ctx context.Context, d outbox.Delivery, now time.Time) (r a
 		// The earlier message was split differently, because another carrier served the number.
 		r.Attempt.Response = "sent before"
 	case relay.KindOf(err) == relay.KindNoCredit:
-		// The delivery is retried after a tenth of its age.
+		// The delivery is retried after a tenth of its age, within bounds.
 		wait := min(max(now.Sub(d.CreatedAt)/10, 10*time.Second), 15*time.Minute)
 		r.Verdict = delivery.Verdict{Class: delivery.Fault, Reason: noCredit, RetryAfter: wait}
 	case relay.KindOf(err) == relay.KindInvalid:

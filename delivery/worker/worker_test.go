@@ -106,7 +106,7 @@ func expectTime(t *testing.T, r attempt.Result) {
 }
 
 func TestSignaturesEqualThoseOfTheReferenceLibrary(t *testing.T) {
-	key := secret("some secret of twenty-four bytes")
+	key := secret("some secret of 24 bytes or more")
 	library, raw := relaytest.Must(webhooks.NewWebhook(key))(t), relaytest.Must(parseSecret(key))(t)
 	now := time.Unix(1_700_000_000, 5)
 	for _, body := range []string{"", "x", `{"a":"é"}`} {
@@ -140,7 +140,7 @@ func TestSecretsAreCachedWhileTheyCannotBeLoaded(t *testing.T) {
 	var err error
 	w := newWorker(t, Deps{Now: clock.Now, Secrets: func(context.Context, relay.AccountID) ([]string, error) {
 		loads++
-		return []string{secret("some secret of twenty-four bytes")}, err
+		return []string{secret("some secret of 24 bytes or more")}, err
 	}})
 	for i, step := range []struct {
 		elapsed time.Duration
