@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/lookup"
 )
 
-// placeholder is replaced by the number in a back end's URL.
+// In a back end's URL, the number replaces placeholder.
 const placeholder = "%number"
 
 // HTTP queries a back end over HTTP.
@@ -70,18 +70,18 @@ type response struct {
 }
 
 func parse(body []byte) (lookup.Result, error) {
-	var a response
-	if err := json.Unmarshal(body, &a); err != nil {
+	var r response
+	if err := json.Unmarshal(body, &r); err != nil {
 		return lookup.Result{}, err
 	}
-	if a.Data != nil {
-		a = *a.Data
+	if r.Data != nil {
+		r = *r.Data
 	}
-	if a.Status == nil || a.Status.Code == nil || !a.Status.Code.Known() {
+	if r.Status == nil || r.Status.Code == nil || !r.Status.Code.Known() {
 		return lookup.Result{}, errors.New("status.code must be 0, 1, 2 or 3")
 	}
 	return lookup.Result{
-		Code: *a.Status.Code, MCC: a.MCC, MNC: a.MNC, IMSI: a.IMSI, Ported: a.Ported, Roaming: a.Roaming,
-		Network: a.Network.Name, Country: a.Network.Country, Contact: a.Network.Contact,
+		Code: *r.Status.Code, MCC: r.MCC, MNC: r.MNC, IMSI: r.IMSI, Ported: r.Ported, Roaming: r.Roaming,
+		Network: r.Network.Name, Country: r.Network.Country, Contact: r.Network.Contact,
 	}, nil
 }

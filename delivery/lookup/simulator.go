@@ -15,7 +15,7 @@ type Table interface {
 }
 
 // Simulator finds the network of a number by the longest prefix in a table. The last four
-// digits of a number select other results, see docs/simulators.md.
+// digits of a number can select another result, see docs/simulators.md.
 type Simulator struct{ table Table }
 
 // NewSimulator returns a Simulator.
