@@ -42,21 +42,21 @@ type callSource struct {
 	peak    uint64        // largest measured size of the live heap, in bytes
 }
 
-func (s *callSource) call(i int) cdr.Call {
+func (c *callSource) call(i int) cdr.Call {
 	return cdr.Call{
-		ID: fmt.Sprintf("id-%d", i), Key: fmt.Sprintf("%09d", i), Start: day(1, 0).Add(time.Duration(i) * s.pause),
+		ID: fmt.Sprintf("id-%d", i), Key: fmt.Sprintf("%09d", i), Start: day(1, 0).Add(time.Duration(i) * c.pause),
 		From: "447700900123", To: fmt.Sprint("=cmd(", i, ")"), Duration: int64(i % 100), Disposition: "ANSWERED",
 	}
 }
 
-func (s *callSource) Read(ctx context.Context, _ relay.AccountID, _, end time.Time, cursor sip.Cursor, limit int) ([]cdr.Call, error) {
-	if s.release != nil {
+func (c *callSource) Read(ctx context.Context, _ relay.AccountID, _, end time.Time, cursor sip.Cursor, limit int) ([]cdr.Call, error) {
+	if c.release != nil {
 		select {
-		case s.reading <- struct{}{}:
+		case c.reading <- struct{}{}:
 		default:
 		}
 		select {
-		case <-s.release:
+		case <-c.release:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -69,18 +69,18 @@ func (s *callSource) Read(ctx context.Context, _ relay.AccountID, _, end time.Ti
 		n++
 	}
 	var calls []cdr.Call
-	for ; n < s.count && len(calls) < limit; n++ {
-		if c := s.call(n); c.Start.Before(end) {
-			calls = append(calls, c)
+	for ; n < c.count && len(calls) < limit; n++ {
+		if call := c.call(n); call.Start.Before(end) {
+			calls = append(calls, call)
 		}
 	}
 	if n%100_000 == 0 && n > 0 {
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
-		s.peak = max(s.peak, m.HeapAlloc)
+		c.peak = max(c.peak, m.HeapAlloc)
 	}
-	return calls, s.err
+	return calls, c.err
 }
 
 // newFiles returns a file store on a new database.

@@ -1,4 +1,4 @@
-// Package archive exports files that accounts request and keeps them until they
+// Package archive exports files that accounts request and stores them until they
 // expire: call records of an account in zip files (Store), and usage reports
 // (FileStore).
 //

@@ -12,7 +12,7 @@ import (
 )
 
 // Exports runs exports that take longer than a request: an export continues when its
-// caller gives up, and the next call with its name gets the result.
+// caller gives up, and the next call with the export's name gets the result.
 type Exports struct {
 	slots   chan struct{}
 	ctx     context.Context // ends with Close
@@ -49,8 +49,8 @@ func (e *Exports) Close() error {
 // Do runs an export, or waits for the running export of that name, and returns the number of
 // its records. The error is relay.KindUnavailable if ctx ends first, and the export
 // continues, or if Close cancelled the export.
-func (e *Exports) Do(ctx context.Context, name string, do func(ctx context.Context) (int64, error)) (int64, error) {
-	export := e.begin(name, do)
+func (e *Exports) Do(ctx context.Context, name string, run func(ctx context.Context) (int64, error)) (int64, error) {
+	export := e.begin(name, run)
 	select {
 	case <-export.done:
 		e.mu.Lock()
@@ -60,11 +60,11 @@ func (e *Exports) Do(ctx context.Context, name string, do func(ctx context.Conte
 		e.mu.Unlock()
 		return export.count, export.err
 	case <-ctx.Done():
-		return 0, relay.Errorf(relay.KindUnavailable, "archive %s: is still being written: %w", name, ctx.Err())
+		return 0, relay.Errorf(relay.KindUnavailable, "archive %s is still being written: %w", name, ctx.Err())
 	}
 }
 
-func (e *Exports) begin(name string, do func(ctx context.Context) (int64, error)) *export {
+func (e *Exports) begin(name string, run func(ctx context.Context) (int64, error)) *export {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if running := e.byName[name]; running != nil {
@@ -77,7 +77,7 @@ func (e *Exports) begin(name string, do func(ctx context.Context) (int64, error)
 		select {
 		case e.slots <- struct{}{}:
 			started.err = relay.Recovered("archive "+name, func() (err error) {
-				started.count, err = do(e.ctx)
+				started.count, err = run(e.ctx)
 				return err
 			})
 			<-e.slots
@@ -98,7 +98,7 @@ type FileStore struct {
 	retention time.Duration
 }
 
-// NewFileStore returns a folder whose files are kept for the retention.
+// NewFileStore returns a folder whose files are stored for the retention.
 func NewFileStore(files *file.Store, folder string, retention time.Duration) *FileStore {
 	return &FileStore{Exports: NewExports(), files: files, folder: folder, retention: retention}
 }

@@ -18,14 +18,14 @@ import (
 const folder = "archives"
 
 // Calls reads records of calls; sip.Calls implements it. It is an interface so that tests
-// can read a million calls and stop in the middle.
+// can read millions of calls and block in the middle.
 type Calls interface {
 	// Read returns at most limit calls that begin at or after start and before end, in the
 	// order of their starts, beginning after the cursor. The zero cursor begins at the first.
 	Read(ctx context.Context, acct relay.AccountID, start, end time.Time, cursor sip.Cursor, limit int) ([]cdr.Call, error)
 }
 
-// Store writes archives of calls, which are kept as long as their handles are valid. It
+// Store writes archives of calls, which are stored as long as their handles are valid. It
 // implements sip.Archives.
 type Store struct {
 	*FileStore
@@ -43,12 +43,13 @@ func (s *Store) Make(ctx context.Context, o sip.Order) (int64, error) {
 	return s.FileStore.Make(ctx, o.Handle, func(ctx context.Context, w io.Writer) (int64, error) { return s.fill(ctx, w, o) })
 }
 
+// filler writes the files of an archive, one after the other.
 type filler struct {
-	order sip.Order
-	zip   *zip.Writer
-	file  string
-	csv   *csv.Writer
-	calls int64
+	order    sip.Order
+	zip      *zip.Writer
+	fileName string // of the current file
+	csv      *csv.Writer
+	calls    int64 // written
 }
 
 // fill writes an archive. Calls are ordered by their start, so that each day's file is
@@ -71,7 +72,7 @@ func (f *filler) writeAll(ctx context.Context, source Calls, pageSize int) error
 			return err
 		}
 		for _, c := range calls {
-			if name := f.order.File(c); name != f.file {
+			if name := f.order.File(c); name != f.fileName {
 				if err := f.begin(name); err != nil {
 					return err
 				}
@@ -94,7 +95,7 @@ func (f *filler) begin(name string) error {
 	if err != nil {
 		return err
 	}
-	f.file, f.csv = name, csv.NewWriter(w)
+	f.fileName, f.csv = name, csv.NewWriter(w)
 	return f.csv.Write(sip.Header())
 }
 
