@@ -32,11 +32,11 @@ type Guard struct {
 	allow []netip.Prefix
 }
 
-// New returns a guard that allows public addresses and the given networks.
+// New returns a guard that allows public addresses and the networks of allow.
 func New(allow []netip.Prefix) *Guard {
 	g := &Guard{}
 	for _, p := range allow {
-		if p.Addr().Is4In6() && p.Bits() >= 96 { // its IPv4 prefix
+		if p.Addr().Is4In6() && p.Bits() >= 96 { // a prefix of IPv4-mapped addresses
 			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 		}
 		g.allow = append(g.allow, p.Masked())
@@ -47,7 +47,7 @@ func New(allow []netip.Prefix) *Guard {
 // Error is returned for an address that is not allowed.
 type Error struct {
 	Addr netip.Addr
-	// Host is the name that resolved to the address; empty if the address was given.
+	// Host is the name that resolved to the address; empty for a literal address.
 	Host string
 }
 
@@ -61,8 +61,8 @@ func (e *Error) Error() string {
 
 // Check returns an *Error unless the address is public or allowed.
 func (g *Guard) Check(addr netip.Addr) error {
-	bare := addr.Unmap().WithZone("")
-	if g.allowed(bare) || public(bare) {
+	unmapped := addr.Unmap().WithZone("")
+	if g.allowed(unmapped) || public(unmapped) {
 		return nil
 	}
 	return &Error{Addr: addr.Unmap()}

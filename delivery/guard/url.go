@@ -17,15 +17,16 @@ import (
 // request lines.
 const maxURL = 8 << 10
 
-// CheckURL reports whether a URL may be saved as a target. It refuses an invalid URL, a
-// scheme other than http and https, a literal address that is not public, names of the local
-// host, and addresses in unusual spellings (2130706433, 0177.0.0.1, 0x7f.1, 127.1, a zone),
-// public or not: such forms are never written by accident. It accepts user information, which
-// endpoints with Basic authentication need; Redact masks it.
+// CheckURL returns an error for a URL that must not be saved as a target: an invalid URL, a
+// scheme other than http and https, a literal address that is neither public nor allowed, a name
+// of the local host unless a loopback address is allowed, and an address in an unusual spelling
+// (2130706433, 0177.0.0.1, 0x7f.1, 127.1, a zone), public or not: such forms are never written by
+// accident. CheckURL accepts user information, which endpoints with Basic authentication need.
+// Redact masks user information.
 //
-// A name is not resolved here: its addresses are checked at every dial. Placeholders
-// must be replaced before, because they look like invalid escapes. Errors never contain
-// the URL, which may contain secrets.
+// A name is not resolved here: its addresses are checked at every dial. The caller replaces
+// placeholders first, because they look like invalid escapes. Errors never contain the URL,
+// which may contain secrets.
 func (g *Guard) CheckURL(raw string) error {
 	if len(raw) > maxURL {
 		return fmt.Errorf("is longer than %d bytes", maxURL)
@@ -98,8 +99,8 @@ func canonical(host string) (string, error) {
 	return name, nil
 }
 
-// isNumber reports whether the last label of a host is a number. If it is, resolvers parse the
-// whole host as an IPv4 address (inet_aton). No top-level domain is a number.
+// isNumber reports whether the last label of a host is a number. With such a label, resolvers
+// parse the whole host as an IPv4 address (inet_aton). No top-level domain is a number.
 func isNumber(label string) bool {
 	digits := "0123456789"
 	if hex, ok := strings.CutPrefix(label, "0x"); ok {
