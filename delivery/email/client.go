@@ -68,7 +68,7 @@ func (c *Client) Send(ctx context.Context, m outbox.Mail) (Result, error) {
 	if err != nil {
 		return Result{}, delivery.OwnFault(fmt.Errorf("mail server: %w", err))
 	}
-	stop := s.closeWith(ctx)
+	stop := s.closeAfter(ctx)
 	result, err := s.transact(c.sender.Address, mailbox, raw)
 	if !stop() {
 		s.broken = true
@@ -116,8 +116,7 @@ func (s *session) transact(sender, recipient string, raw []byte) (Result, error)
 	return Result{}, fmt.Errorf("mail server: outcome unknown: %w", err)
 }
 
-// recipientRefused converts the server's reply about the recipient and resets
-// the session.
+// recipientRefused converts the reply about the recipient and resets the session.
 func (s *session) recipientRefused(err error) (Result, error) {
 	reply, ok := errors.AsType[*smtp.SMTPError](err)
 	if !ok {

@@ -65,7 +65,7 @@ func TestEachRecipientHasItsOwnResultOverOneConnection(t *testing.T) {
 	relaytest.Equal(t, "the number of mails", len(p.received()), 2)
 }
 
-func TestTheReplyToTheFinalDotDecides(t *testing.T) {
+func TestTheReplyToTheFinalDotIsTheResult(t *testing.T) {
 	for name, c := range map[string]struct {
 		data func(net.Conn) error
 		want delivery.Class
@@ -170,7 +170,7 @@ func TestCredentialsLeaveTheMachineOnlyEncrypted(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsDownIsOurOwnFault(t *testing.T) {
+func TestAServerThatIsDownIsAFaultOfTheGateway(t *testing.T) {
 	l, _ := net.Listen("tcp", "127.0.0.1:0")
 	l.Close()
 	r, err := newClient(t, Options{Addr: l.Addr().String(), TLS: None}).Send(t.Context(), newMail("a@example.test"))

@@ -26,7 +26,7 @@ const maxField = 300
 // split, so that it is not decoded.
 //
 // It returns an error if the recipient, the message id or the name of a further
-// header is not valid, or if that header is one that Compose writes itself.
+// header is not valid, or if Compose or the mail transport sets that header.
 func Compose(sender mail.Address, m outbox.Mail, date time.Time) ([]byte, error) {
 	mailbox, err := recipient(m.To)
 	if err != nil {
@@ -78,7 +78,7 @@ func bodyText(text string) string {
 	return text
 }
 
-// recipient parses an address without a name, with or without angle brackets.
+// recipient returns the address in text, which may also have a display name.
 func recipient(text string) (string, error) {
 	a, err := mail.ParseAddress(text)
 	if err != nil || strings.ContainsFunc(a.Address, unicode.IsControl) || strings.ContainsAny(a.Address, "<> ") {
@@ -89,30 +89,30 @@ func recipient(text string) (string, error) {
 
 // messageID adds the sender's domain to an id without one, because RFC 5322 requires a domain.
 func messageID(id, sender string) (string, error) {
-	bad := func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`<>()[]\,;:"`, r) }
+	invalid := func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`<>()[]\,;:"`, r) }
 	local, domain, found := strings.Cut(id, "@")
 	if !found {
 		_, domain, _ = strings.Cut(sender, "@")
 	}
-	if local == "" || domain == "" || strings.ContainsRune(domain, '@') || strings.ContainsFunc(local+domain, bad) || len(id) > maxField {
+	if local == "" || domain == "" || strings.ContainsRune(domain, '@') || strings.ContainsFunc(local+domain, invalid) || len(id) > maxField {
 		return "", fmt.Errorf("mail: message id is not valid")
 	}
 	return local + "@" + domain, nil
 }
 
-// isAllowed reports whether a further header may have a name: a token (RFC 5322, section
-// 2.2) that neither Compose nor the mail transport sets.
+// isAllowed reports whether a further header may have a name: a token (RFC 9110, section
+// 5.6.2) of at most 70 characters that neither Compose nor the mail transport sets.
 func isAllowed(name string) bool {
-	const extra = "!#$%&'*+-.^_`|~"
-	isToken := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(extra, r)
+	const punctuation = "!#$%&'*+-.^_`|~"
+	isTokenChar := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(punctuation, r)
 	}
 	switch strings.ToLower(name) {
 	case "", "from", "to", "cc", "bcc", "sender", "subject", "date", "message-id", "mime-version",
 		"content-type", "content-transfer-encoding", "content-disposition", "received", "return-path":
 		return false
 	}
-	return len(name) <= 70 && !strings.ContainsFunc(name, func(r rune) bool { return !isToken(r) })
+	return len(name) <= 70 && !strings.ContainsFunc(name, func(r rune) bool { return !isTokenChar(r) })
 }
 
 func fieldText(s string) string {

@@ -65,7 +65,8 @@ func signedMail(t *testing.T, key crypto.Signer) string {
 	return p.received()[0]
 }
 
-// verifiers returns independent implementations of DKIM: one in Go, one in Python.
+// verifiers returns the verifiers of two implementations of DKIM: of the library that signs, in Go,
+// and of dkimpy, in Python.
 func verifiers() map[string]func(t *testing.T, mail, record string) bool {
 	return map[string]func(t *testing.T, mail, record string) bool{
 		"go-msgauth": func(t *testing.T, mail, record string) bool {
@@ -102,7 +103,7 @@ func dkimpy(t *testing.T, mail, record string) bool {
 	return strings.TrimSpace(string(stdout)) == "verified"
 }
 
-func TestOtherImplementationsVerifyDKIMSignatures(t *testing.T) {
+func TestDKIMSignaturesAreVerified(t *testing.T) {
 	key, otherKey := rsaKey(t), rsaKey(t)
 	mail := signedMail(t, key)
 	if !strings.HasPrefix(mail, "DKIM-Signature: ") {
@@ -145,7 +146,7 @@ func pkcs8(t testing.TB, key any) []byte {
 func TestParseKeyReadsEveryFormat(t *testing.T) {
 	key := rsaKey(t)
 	pkcs1 := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key.(*rsa.PrivateKey))})
-	curve, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ecdsaKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	relaytest.NoError(t, err)
 	for name, c := range map[string]struct {
 		text []byte
@@ -155,7 +156,7 @@ func TestParseKeyReadsEveryFormat(t *testing.T) {
 		"RSA in PKCS #1":      {pkcs1, true},
 		"Ed25519":             {pkcs8(t, ed25519Key(t)), true},
 		"text before the key": {append([]byte("selector gw1\n"), pkcs1...), true},
-		"an ECDSA key":        {pkcs8(t, curve), false},
+		"an ECDSA key":        {pkcs8(t, ecdsaKey), false},
 		"empty":               {nil, false},
 		"not PEM":             {[]byte("secret"), false},
 		"PEM without a key":   {[]byte("-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"), false},

@@ -14,6 +14,6 @@
 //
 // Options.DKIM signs every mail for the sender's domain (RFC 6376).
 //
-// It refuses to fall back to plain text where TLS is configured, and to send
-// credentials in plain text to anything but a loopback address.
+// The client refuses to fall back to plain text where TLS is configured, and to send
+// credentials in plain text to an address other than loopback.
 package email

@@ -22,9 +22,9 @@ type session struct {
 	idleAt time.Time
 }
 
-// closeWith closes the connection when ctx ends. stop prevents the closing, and returns false if
+// closeAfter closes the connection when ctx ends. stop prevents this, and returns false if
 // the connection was closed.
-func (s *session) closeWith(ctx context.Context) (stop func() bool) {
+func (s *session) closeAfter(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { s.conn.Close() })
 }
 
@@ -113,7 +113,7 @@ func (l *login) Next(challenge []byte) ([]byte, error) {
 }
 
 const (
-	maxConns          = 4                // connections at the same time
+	maxConns          = 4                // concurrent connections
 	idleTimeout       = 30 * time.Second // after which an unused connection is closed
 	submissionTimeout = 2 * time.Minute  // of the answer to the final dot
 )
@@ -128,8 +128,7 @@ type pool struct {
 	closed bool
 }
 
-// get returns a working session and waits for a slot. The caller must return it
-// with put.
+// get waits for a slot and returns a working session, which the caller must return with put.
 func (p *pool) get(ctx context.Context) (*session, error) {
 	select {
 	case p.slots <- struct{}{}:
@@ -138,7 +137,7 @@ func (p *pool) get(ctx context.Context) (*session, error) {
 	}
 	for s := p.pop(); s != nil; s = p.pop() {
 		if time.Since(s.idleAt) < idleTimeout {
-			stop := s.closeWith(ctx)
+			stop := s.closeAfter(ctx)
 			if err := s.client.Noop(); stop() && err == nil {
 				return s, nil
 			}

@@ -43,7 +43,7 @@ const (
 type Server struct {
 	// Addr is host:port.
 	Addr string
-	// CAs trusts the server's certificate, which is for 127.0.0.1.
+	// CAs trusts the server's certificate, which is for 127.0.0.1 and localhost.
 	CAs *x509.CertPool
 
 	root string
@@ -102,23 +102,22 @@ func binary() string {
 	return ""
 }
 
-// writeFiles writes the files of the instance.
 func (s *Server) writeFiles(t testing.TB) {
 	t.Helper()
 	relaytest.NoError(t, os.Chmod(s.root, 0o755))
-	owner := account(t, "postfix")
+	uid := userID(t, "postfix")
 	for _, dir := range []string{"etc", "queue", "data", "mails"} {
 		relaytest.NoError(t, os.Mkdir(filepath.Join(s.root, dir), 0o755))
 	}
 	for _, dir := range []string{"data", "mails"} {
-		relaytest.NoError(t, os.Chown(filepath.Join(s.root, dir), owner, -1))
+		relaytest.NoError(t, os.Chown(filepath.Join(s.root, dir), uid, -1))
 	}
 	keyAndCertificate, _ := Certificate(t)
 	access := fmt.Sprintf("%s 450 4.7.1 Greylisted, try again later\n%s 550 5.1.1 No such user\n", Greylisted, Rejected)
 	relaytest.NoError(t,
 		os.WriteFile(s.certificate(), keyAndCertificate, 0o600),
 		os.WriteFile(filepath.Join(s.root, "addr"), []byte(s.Addr), 0o600),
-		os.WriteFile(filepath.Join(s.config(), "main.cf"), mainCF(s.root, owner), 0o644),
+		os.WriteFile(filepath.Join(s.config(), "main.cf"), mainCF(s.root, uid), 0o644),
 		os.WriteFile(filepath.Join(s.config(), "master.cf"), s.masterCF(), 0o644),
 		os.WriteFile(filepath.Join(s.config(), "rcpt"), []byte(access), 0o644),
 	)
@@ -208,13 +207,13 @@ func (s *Server) Wait(t testing.TB, recipient string, n int) []string {
 	return mails
 }
 
-func account(t testing.TB, name string) int {
+func userID(t testing.TB, name string) int {
 	t.Helper()
 	return relaytest.Must(strconv.Atoi(relaytest.Must(user.Lookup(name))(t).Uid))(t)
 }
 
-// Certificate makes a self-signed certificate for 127.0.0.1, as PEM of key and
-// certificate, and the pool that trusts it.
+// Certificate makes a self-signed certificate for 127.0.0.1 and localhost. It returns the PEM of
+// the key and the certificate, and a pool that trusts the certificate.
 func Certificate(t testing.TB) ([]byte, *x509.CertPool) {
 	t.Helper()
 	key := relaytest.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
