@@ -67,8 +67,8 @@ func (s *Store) aggregateInfluxQL(ctx context.Context, q iot.AggregateQuery, sca
 	return appendBuckets(nil, results[0], q.Statistic, scaled, func(t time.Time) time.Time { return t })
 }
 
-// monthsAtOnce is the number of months that one request covers: ten years.
-const monthsAtOnce = 120
+// monthsPerRequest is the number of months that one request covers: ten years.
+const monthsPerRequest = 120
 
 // aggregateMonths uses one statement per month, because InfluxQL cannot group by
 // calendar month.
@@ -87,12 +87,12 @@ func (s *Store) aggregateMonths(ctx context.Context, q iot.AggregateQuery, scale
 		months = append(months, month)
 	}
 	var buckets []iot.Bucket
-	for part := range slices.Chunk(months, monthsAtOnce) {
-		texts := make([]string, len(part))
+	for part := range slices.Chunk(months, monthsPerRequest) {
+		statements := make([]string, len(part))
 		for i, month := range part {
-			texts[i] = selectClause(month, scaled)
+			statements[i] = selectClause(month, scaled)
 		}
-		results, err := s.aggregates(ctx, q, texts...)
+		results, err := s.aggregates(ctx, q, statements...)
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +108,7 @@ func (s *Store) aggregateMonths(ctx context.Context, q iot.AggregateQuery, scale
 
 // narrowToStored narrows a range of many months to the range that contains readings.
 func (s *Store) narrowToStored(ctx context.Context, q iot.AggregateQuery) (iot.AggregateQuery, error) {
-	if q.To.Sub(q.From) < monthsAtOnce*28*24*time.Hour {
+	if q.To.Sub(q.From) < monthsPerRequest*28*24*time.Hour {
 		return q, nil
 	}
 	values := "SELECT value FROM " + measurementList(q.Types) + condition(q)
@@ -138,22 +138,22 @@ func (s *Store) narrowToStored(ctx context.Context, q iot.AggregateQuery) (iot.A
 	return q, nil
 }
 
-func (s *Store) aggregates(ctx context.Context, q iot.AggregateQuery, texts ...string) ([][]series, error) {
-	results, err := s.influxQLs(ctx, s.statement(deviceParams(q.Query), strings.Join(texts, "; ")))
+// aggregates runs statements about a device and returns the series of each.
+func (s *Store) aggregates(ctx context.Context, q iot.AggregateQuery, statements ...string) ([][]series, error) {
+	results, err := s.influxQLs(ctx, s.statement(deviceParams(q.Query), strings.Join(statements, "; ")))
 	herr, ok := errors.AsType[*httpapi.Error](err)
 	switch {
 	case ok && strings.Contains(herr.Message, "unsupported value"): // an infinity in JSON
 		return nil, errInfinite
 	case err != nil:
 		return nil, err
-	case len(results) != len(texts):
-		return nil, fmt.Errorf("%d results for %d statements", len(results), len(texts))
+	case len(results) != len(statements):
+		return nil, fmt.Errorf("%d results for %d statements", len(results), len(statements))
 	}
 	return results, nil
 }
 
-// selectClause returns the statement of an aggregate up to its GROUP BY time
-// clause.
+// selectClause returns the statement of an aggregate up to its GROUP BY time clause.
 func selectClause(q iot.AggregateQuery, scaled bool) string {
 	functions := strings.Join(functionsOf(q.Statistic), "(value), ") + "(value)"
 	source := measurementList(q.Types) + condition(q)
@@ -271,11 +271,11 @@ func (s *Store) aggregateScript(q iot.AggregateQuery, scaled bool) string {
 	// Join the results of the windows into one table, like aggregateWindow, which has no offset
 	// in 1.8.
 	for _, function := range functionsOf(q.Statistic) {
-		grouping := ""
+		scaling := ""
 		if scaled && function == "mean" {
-			grouping = fmt.Sprintf("|> map(fn: (r) => ({r with _value: r._value / %.1f})) ", float64(scale))
+			scaling = fmt.Sprintf("|> map(fn: (r) => ({r with _value: r._value / %.1f})) ", float64(scale))
 		}
-		fmt.Fprintf(&b, "readings %s|> %s() |> duplicate(column: \"_start\", as: \"_time\") |> window(every: inf) |> yield(name: \"%s\")\n", grouping, function, function)
+		fmt.Fprintf(&b, "readings %s|> %s() |> duplicate(column: \"_start\", as: \"_time\") |> window(every: inf) |> yield(name: \"%s\")\n", scaling, function, function)
 	}
 	return b.String()
 }

@@ -24,15 +24,15 @@ const (
 	pictureESC = '\u241b'
 )
 
-// needsNoEscape reports whether a byte needs neither cleaning nor escaping.
-func needsNoEscape(c byte) bool {
+// isPlainByte reports whether a byte needs neither cleaning nor escaping anywhere.
+func isPlainByte(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' ||
 		c == '_' || c == '-' || c == '.' || c == ':' || c == '/'
 }
 
-func isUnescaped(s string) bool {
+func isPlain(s string) bool {
 	for i := range len(s) {
-		if !needsNoEscape(s[i]) {
+		if !isPlainByte(s[i]) {
 			return false
 		}
 	}
@@ -41,7 +41,7 @@ func isUnescaped(s string) bool {
 
 // clean returns a name or tag value as the server stores it, unescaped.
 func clean(s string) string {
-	if isUnescaped(s) {
+	if isPlain(s) {
 		return s
 	}
 	var b strings.Builder
@@ -94,7 +94,7 @@ func cleanText(s string) string {
 
 // unclean reverses clean and cleanText.
 func unclean(s string) string {
-	if isUnescaped(s) {
+	if isPlain(s) {
 		return s
 	}
 	var b strings.Builder

@@ -16,10 +16,9 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Error is a failed call of InfluxDB. It wraps relay.KindUnavailable and the
-// cause.
+// Error is a failed call of InfluxDB. It wraps relay.KindUnavailable and the cause.
 type Error struct {
-	Op         string // write, query, probe or ping
+	Op         string // write, delete, query, probe or ping
 	Status     int    // of HTTP; 0 if the server did not answer
 	Reason     string // the server's message, clipped
 	retryAfter time.Duration
@@ -70,8 +69,8 @@ const (
 )
 
 // classifyWriteError returns the verdict of a response about the lines of a write, and the
-// reason of badLines and tooLarge. A 400 counts against the lines only if it comes from
-// InfluxDB: a 400 of a proxy or of another server must not lose a reading.
+// reason of badLines and tooLarge. A 400 or 422 counts against the lines only if it comes from
+// InfluxDB: the status of a proxy or of another server must not lose a reading.
 func classifyWriteError(err error) (writeVerdict, string) {
 	if err == nil {
 		return stored, ""
@@ -98,8 +97,8 @@ func fromInfluxDB(he *httpapi.Error) bool {
 			func(header string) bool { return he.Header.Get(header) != "" })
 }
 
-// errorReason returns the server's message on one line, at most 500 bytes, and
-// without the line of a batch that the server quotes.
+// errorReason returns the server's message on one line, clipped to 500 bytes, without the line
+// of a batch that the server quotes.
 func errorReason(he *httpapi.Error) string {
 	s := he.Message
 	if he.Header.Get("Content-Type") == msgpackType {

@@ -68,11 +68,11 @@ func (s *Store) fluxRange(start, stop time.Time) string {
 }
 
 func fluxIn(column string, values []string) string {
-	tests := make([]string, len(values))
+	comparisons := make([]string, len(values))
 	for i, v := range values {
-		tests[i] = "r." + column + " == " + quoteFlux(clean(v))
+		comparisons[i] = "r." + column + " == " + quoteFlux(clean(v))
 	}
-	return strings.Join(tests, " or ")
+	return strings.Join(comparisons, " or ")
 }
 
 func fluxTag(r *query.FluxRecord, tag string) string {
@@ -88,7 +88,7 @@ func quoteFlux(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for i := range len(s) {
-		if needsNoEscape(s[i]) {
+		if isPlainByte(s[i]) {
 			b.WriteByte(s[i])
 		} else {
 			fmt.Fprintf(&b, `\x%02x`, s[i])

@@ -17,21 +17,21 @@ import (
 // DELETE for all sensors with the same cutoff, on 2.x by a call of the delete API for each
 // sensor that has such points. A shorter retention of the bucket or retention policy deletes
 // points earlier.
-func (s *Store) Forget(ctx context.Context, acct relay.AccountID, old []iot.ExpiredPoints) error {
+func (s *Store) Forget(ctx context.Context, acct relay.AccountID, expired []iot.ExpiredPoints) error {
 	sv, err := s.server(ctx)
 	if err != nil {
 		return err
 	}
 	sensorsByCutoff := make(map[time.Time][]string)
-	for _, e := range old {
+	for _, e := range expired {
 		cutoff := e.Before.UTC()
 		sensorsByCutoff[cutoff] = append(sensorsByCutoff[cutoff], e.SensorID)
 	}
 	for cutoff, sensors := range sensorsByCutoff {
 		if sv.v1 { // a DELETE without FROM covers all measurements
-			params, tests := tagIn(acct, "sensor_id", sensors)
+			params, condition := tagIn(acct, "sensor_id", sensors)
 			_, err = s.influxQL(ctx, s.statement(params, fmt.Sprintf(
-				"DELETE WHERE account = $account AND (%s) AND time < %d", tests, cutoff.UnixNano())))
+				"DELETE WHERE account = $account AND (%s) AND time < %d", condition, cutoff.UnixNano())))
 		} else {
 			err = s.forgetFlux(ctx, acct, sensors, cutoff)
 		}

@@ -29,10 +29,10 @@ type influxDB2 struct {
 	written      bool
 }
 
-func (s *influxDB2) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (i *influxDB2) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	switch r.URL.Path {
 	case "/ping":
 		w.Header().Set("X-Influxdb-Version", "v2.7.1")
@@ -40,20 +40,20 @@ func (s *influxDB2) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/api/v2/query":
 		var q struct{ Query string }
 		_ = json.Unmarshal(body, &q)
-		s.queries = append(s.queries, q.Query)
-		if s.response != "" {
-			w.WriteHeader(s.queryStatus)
-			_, _ = io.WriteString(w, s.response)
+		i.queries = append(i.queries, q.Query)
+		if i.response != "" {
+			w.WriteHeader(i.queryStatus)
+			_, _ = io.WriteString(w, i.response)
 			return
 		}
-		_, _ = io.WriteString(w, "#datatype,string,long,string\r\n#group,false,false,false\r\n#default,_result,,\r\n,result,table,_value\r\n"+s.expired+"\r\n")
+		_, _ = io.WriteString(w, "#datatype,string,long,string\r\n#group,false,false,false\r\n#default,_result,,\r\n,result,table,_value\r\n"+i.expired+"\r\n")
 	case "/api/v2/delete":
 		params := map[string]string{"bucket": r.URL.Query().Get("bucket"), "org": r.URL.Query().Get("org")}
 		_ = json.Unmarshal(body, &params)
-		s.deletes = append(s.deletes, params)
-		w.WriteHeader(s.deleteStatus)
+		i.deletes = append(i.deletes, params)
+		w.WriteHeader(i.deleteStatus)
 	case "/api/v2/write":
-		s.written = true
+		i.written = true
 		w.WriteHeader(http.StatusNoContent)
 	}
 }

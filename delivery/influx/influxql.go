@@ -149,13 +149,13 @@ func deviceParams(q iot.Query) map[string]any {
 // account.
 func tagIn(acct relay.AccountID, tag string, values []string) (params map[string]any, condition string) {
 	params = map[string]any{"account": acct.String()}
-	tests := make([]string, len(values))
+	comparisons := make([]string, len(values))
 	for i, v := range values {
 		name := "v" + strconv.Itoa(i)
 		params[name] = clean(v)
-		tests[i] = tag + " = $" + name
+		comparisons[i] = tag + " = $" + name
 	}
-	return params, strings.Join(tests, " OR ")
+	return params, strings.Join(comparisons, " OR ")
 }
 
 func timeCondition(q iot.Query) string {

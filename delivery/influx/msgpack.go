@@ -144,8 +144,7 @@ func (m *msgpackReader) array(element func()) {
 	}
 }
 
-// length reads the header of a map or an array. A length that exceeds the
-// remaining bytes is an error.
+// length reads the header of a map or array. A length beyond the remaining bytes is an error.
 func (m *msgpackReader) length(header func([]byte) (uint32, []byte, error)) int {
 	return int(read(m, func(b []byte) (uint32, []byte, error) {
 		n, remaining, err := header(b)
@@ -158,8 +157,7 @@ func (m *msgpackReader) length(header func([]byte) (uint32, []byte, error)) int 
 
 func (m *msgpackReader) text() string { return read(m, msgp.ReadStringBytes) }
 
-// number reads a double, or the integer of a field that another program
-// declared.
+// number reads a double, or the integer of a field that another program declared.
 func (m *msgpackReader) number() float64 {
 	if msgp.NextType(m.remaining) == msgp.IntType {
 		return float64(read(m, msgp.ReadInt64Bytes))

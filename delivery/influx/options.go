@@ -67,7 +67,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Transport == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.DisableCompression = o.NoGzip
-		t.MaxIdleConnsPerHost = idleConns
+		t.MaxIdleConnsPerHost = maxIdleConns
 		t.ReadBufferSize = 32 << 10 // the size of a response with a day of readings
 		o.Transport = t
 	}
@@ -77,6 +77,5 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// idleConns is the maximum number of idle connections: a dashboard queries many panels at
-// once.
-const idleConns = 32
+// maxIdleConns is the largest number of idle connections: a dashboard makes many concurrent queries.
+const maxIdleConns = 32

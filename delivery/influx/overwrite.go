@@ -49,13 +49,13 @@ func textsOf(points []iot.Point) map[pointKey]int {
 	return texts
 }
 
-// sensorsAtOnce is the largest number of sensors in a query; pointsAtOnce is the largest
-// number of points in a delete request of InfluxDB 1; requestsAtOnce is the number of
-// concurrent delete requests to InfluxDB 2.
+// maxQuerySensors is the largest number of sensors in a query; maxDeletePoints is the largest
+// number of points in a delete request to InfluxDB 1; maxConcurrentDeletes is the largest number
+// of concurrent delete requests to InfluxDB 2.
 const (
-	sensorsAtOnce  = 100
-	pointsAtOnce   = 100
-	requestsAtOnce = 8
+	maxQuerySensors      = 100
+	maxDeletePoints      = 100
+	maxConcurrentDeletes = 8
 )
 
 // deleteOverwritten deletes the numbers that texts of the batch overwrite.
@@ -69,12 +69,12 @@ func (s *Store) deleteOverwritten(ctx context.Context, sv server, texts map[poin
 		pointsByAccount[p.account][p.sensor] = append(pointsByAccount[p.account][p.sensor], p)
 	}
 	for acct, sensors := range pointsByAccount {
-		for chunk := range slices.Chunk(slices.Sorted(maps.Keys(sensors)), sensorsAtOnce) {
+		for chunk := range slices.Chunk(slices.Sorted(maps.Keys(sensors)), maxQuerySensors) {
 			var points []pointKey
 			for _, sensor := range chunk {
 				points = append(points, sensors[sensor]...)
 			}
-			numbers, err := s.numbersAt(ctx, sv, acct, chunk, points)
+			numbers, err := s.storedNumbers(ctx, sv, acct, chunk, points)
 			herr, ok := errors.AsType[*httpapi.Error](err)
 			if ok && (herr.StatusCode == http.StatusForbidden || herr.StatusCode == http.StatusUnauthorized) {
 				if !s.writeOnly.Swap(true) {
@@ -101,9 +101,9 @@ func (s *Store) deleteOverwritten(ctx context.Context, sv server, texts map[poin
 	return nil
 }
 
-// numbersAt returns the points of an account's sensors that hold numbers, in the time
-// range of the given points.
-func (s *Store) numbersAt(ctx context.Context, sv server, acct relay.AccountID, sensors []string, points []pointKey) (numbers []pointKey, err error) {
+// storedNumbers returns the stored points of an account's sensors that have a number, in the time
+// range of points.
+func (s *Store) storedNumbers(ctx context.Context, sv server, acct relay.AccountID, sensors []string, points []pointKey) (numbers []pointKey, err error) {
 	q := iot.Query{Account: acct}
 	kinds := make(map[string]bool)
 	for _, p := range points {
@@ -121,9 +121,9 @@ func (s *Store) numbersAt(ctx context.Context, sv server, acct relay.AccountID, 
 		numbers = append(numbers, pointKey{acct, unclean(measurement), unclean(sensor), t.UnixNano()})
 	}
 	if sv.v1 {
-		params, tests := tagIn(acct, "sensor_id", sensors)
+		params, condition := tagIn(acct, "sensor_id", sensors)
 		rows, err := s.influxQL(ctx, s.statement(params, "SELECT value FROM "+measurementList(q.Types)+
-			" WHERE account = $account AND ("+tests+")"+timeCondition(q)+" GROUP BY sensor_id"))
+			" WHERE account = $account AND ("+condition+")"+timeCondition(q)+" GROUP BY sensor_id"))
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +146,7 @@ func (s *Store) numbersAt(ctx context.Context, sv server, acct relay.AccountID, 
 // delete points that another batch has written in the meantime.
 func (s *Store) deleteFlux(ctx context.Context, points []pointKey) error {
 	errs := make([]error, len(points))
-	slots := make(chan struct{}, requestsAtOnce)
+	slots := make(chan struct{}, maxConcurrentDeletes)
 	var requests sync.WaitGroup
 	for i, p := range points {
 		slots <- struct{}{}
@@ -165,7 +165,7 @@ func (s *Store) deleteFlux(ctx context.Context, points []pointKey) error {
 }
 
 func (s *Store) deleteInfluxQL(ctx context.Context, points []pointKey) error {
-	for chunk := range slices.Chunk(points, pointsAtOnce) {
+	for chunk := range slices.Chunk(points, maxDeletePoints) {
 		params := make(map[string]any, 2*len(chunk))
 		statements := make([]string, len(chunk))
 		for i, p := range chunk {

@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// radioFields are the fields of the measurement uplink that Radio reads, in the order
-// of the columns.
+// radioFields returns the names of the fields of the measurement uplink that Radio reads, in
+// the order of the columns.
 func radioFields() []string {
 	return []string{"rssi", "snr", "gateways", "battery", "latitude", "longitude"}
 }
@@ -38,13 +38,13 @@ func (s *Store) Radio(ctx context.Context, acct relay.AccountID, deviceIDs []str
 	slices.SortStableFunc(uplinks, func(a, b iot.RadioData) int {
 		return cmp.Or(cmp.Compare(a.DeviceID, b.DeviceID), b.Time.Compare(a.Time))
 	})
-	frames := make(map[string]iot.RadioData, len(deviceIDs))
+	newestByDevice := make(map[string]iot.RadioData, len(deviceIDs))
 	for _, u := range uplinks {
-		newest := frames[u.DeviceID]
+		newest := newestByDevice[u.DeviceID]
 		newest.Complete(u)
-		frames[u.DeviceID] = newest
+		newestByDevice[u.DeviceID] = newest
 	}
-	return frames, nil
+	return newestByDevice, nil
 }
 
 func (s *Store) radioInfluxQL(ctx context.Context, acct relay.AccountID, ids []string, since time.Time) ([]iot.RadioData, error) {

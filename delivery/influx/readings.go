@@ -18,7 +18,7 @@ const MaxReadings = 1000
 
 // Readings returns a device's points, newest first, and by sensor id for equal times. A query
 // without types returns every type. If a number and a text were written for the same sensor
-// and time, it returns the number.
+// and time, Readings returns the number.
 func (s *Store) Readings(ctx context.Context, q iot.Query) ([]iot.Point, error) {
 	q = withBounds(q)
 	if q.From.After(q.To) {
@@ -41,8 +41,8 @@ func (s *Store) read(ctx context.Context, q iot.Query) ([]iot.Point, error) {
 	return query(ctx, q)
 }
 
-// withBounds sets the missing bounds of a query to the range that the server can
-// hold.
+// withBounds limits the range of a query to times that the server can store, and its limit to
+// MaxReadings.
 func withBounds(q iot.Query) iot.Query {
 	earliest := time.Date(1678, 1, 1, 0, 0, 0, 0, time.UTC)
 	latest := time.Date(2261, 12, 31, 23, 59, 59, 0, time.UTC)
@@ -65,8 +65,7 @@ func textRank(p iot.Point) int {
 	return 0
 }
 
-// Latest returns the newest point of each of a device's sensors. It reads one
-// point of each series.
+// Latest returns the newest point of each sensor of a device. It reads one point of each series.
 func (s *Store) Latest(ctx context.Context, acct relay.AccountID, deviceID string, types []string) ([]iot.Point, error) {
 	q := withBounds(iot.Query{Account: acct, DeviceID: deviceID, Types: types, Limit: 1})
 	points, err := s.read(ctx, q)
@@ -88,8 +87,8 @@ func latest(points []iot.Point) []iot.Point {
 	return newest
 }
 
-// maxNamedDevices is the maximum number of devices in a query. For more devices, the query
-// covers all devices of the account.
+// maxNamedDevices is the maximum number of devices in a query. For more devices, Radio makes
+// several queries, and LastStored queries all devices of the account.
 const maxNamedDevices = 100
 
 // recentWindow is the range that is queried first, because most devices report every day and

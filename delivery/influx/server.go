@@ -113,7 +113,7 @@ func (s *Store) createDatabase(ctx context.Context) error {
 		s.opts.Logger.WarnContext(ctx, "InfluxDB database did not exist and was created; check the bucket setting if this is unexpected", "database", db)
 	}
 	if herr, ok := errors.AsType[*httpapi.Error](err); ok && herr.StatusCode == http.StatusForbidden {
-		s.opts.Logger.WarnContext(ctx, "influx database not created", "database", db, "error", fmt.Sprint(err))
+		s.opts.Logger.WarnContext(ctx, "InfluxDB database not created", "database", db, "error", fmt.Sprint(err))
 		return nil
 	}
 	return err

@@ -69,7 +69,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// wrapError converts an error of the client; nil stays nil.
+// wrapError converts an error of the client and discards the detected server; nil stays nil.
 func (s *Store) wrapError(op string, err error) error {
 	if err == nil {
 		return nil

@@ -54,8 +54,8 @@ func (s *Store) send(ctx context.Context, e *encodedBatch, lines []line, grouped
 		return s.wrapError("write", err)
 	}
 	// The server may report that it dropped all lines of the call.
-	refused := verdict == badLines && strings.HasSuffix(reason, fmt.Sprintf(" dropped=%d", len(lines)))
-	if refused || len(lines) == 1 {
+	allDropped := verdict == badLines && strings.HasSuffix(reason, fmt.Sprintf(" dropped=%d", len(lines)))
+	if allDropped || len(lines) == 1 {
 		for _, l := range lines {
 			l.origin.Reason = reason
 			e.refused = append(e.refused, l.origin)
@@ -108,8 +108,7 @@ func encode(b iot.Readings, texts map[pointKey]int) *encodedBatch {
 	return e
 }
 
-// add adds the line that encode appends, if any, or the origin if it has a reason to refuse
-// it.
+// add adds the line that encode appends, if any. An origin with a reason is refused instead.
 func (e *encodedBatch) add(origin iot.RefusedItem, encode func([]byte) []byte) {
 	if origin.Reason != "" {
 		e.refused = append(e.refused, origin)
@@ -117,8 +116,8 @@ func (e *encodedBatch) add(origin iot.RefusedItem, encode func([]byte) []byte) {
 	}
 	start := len(e.buf)
 	if e.buf = encode(e.buf); len(e.buf) > start {
-		name := bytes.Index(e.buf[start:], []byte(",account="))
-		e.lines = append(e.lines, line{start: start, tags: start + name, end: len(e.buf), origin: origin})
+		nameLen := bytes.Index(e.buf[start:], []byte(",account="))
+		e.lines = append(e.lines, line{start: start, tags: start + nameLen, end: len(e.buf), origin: origin})
 	}
 }
 

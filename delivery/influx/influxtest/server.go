@@ -131,7 +131,6 @@ func (s *Server) run(t testing.TB, path string) {
 	s.wait(t)
 }
 
-// wait waits until the server is ready.
 func (s *Server) wait(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), relaytest.Patience)

@@ -93,8 +93,8 @@ func TestErrorsOfTheServerRefuseNoLine(t *testing.T) {
 		{"429 with a date", 429, "Sun, 01 Mar 2026 12:01:00 GMT", ``, time.Minute, "Too Many Requests"},
 		{"a date in the past is ignored", 503, "Sun, 01 Mar 2026 11:00:00 GMT", ``, 0, "Service Unavailable"},
 		{"an invalid header is ignored", 503, "soon", ``, 0, "Service Unavailable"},
-		{"500 is retried", 500, "", `{"code":"internal error","message":"disk"}`, 0, "disk"},
-		{"502 of a proxy is retried", 502, "", `<html>bad gateway</html>`, 0, "bad gateway"},
+		{"500", 500, "", `{"code":"internal error","message":"disk"}`, 0, "disk"},
+		{"502 of a proxy", 502, "", `<html>bad gateway</html>`, 0, "bad gateway"},
 		{"503 with seconds", 503, "5", ``, 5 * time.Second, "Service Unavailable"},
 	}
 	for _, tc := range cases {
@@ -270,7 +270,7 @@ func TestALongBatchIsSplitIntoCalls(t *testing.T) {
 	relaytest.Equal(t, "the lines per call", sizes, []int{5000, 5000, 2000})
 }
 
-func TestARefusedConnectionIsRetried(t *testing.T) {
+func TestARefusedConnectionIsUnavailable(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
 	s := openStore(t, influx.Options{URL: server.URL, Bucket: "b"})
@@ -306,10 +306,10 @@ func TestAHangingServerIsAbandonedAtTheDeadline(t *testing.T) {
 // redirectTransport sends every request to host, so that the URL may name another host.
 type redirectTransport struct{ host string }
 
-func (t redirectTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.URL.Host = t.host
-	return http.DefaultTransport.RoundTrip(r)
+func (r redirectTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.URL.Host = r.host
+	return http.DefaultTransport.RoundTrip(req)
 }
 
 func TestBodiesToOtherHostsAreCompressed(t *testing.T) {
