@@ -1,6 +1,6 @@
 // Package mail replaces the mail server of an installation without one: it writes each
-// mail to an .eml file (RFC 5322), which any mail reader opens, and keeps the newest ones.
-// It sends nothing, and marks its results as simulated.
+// mail to an .eml file (RFC 5322), which any mail reader opens, and removes the oldest files
+// beyond its limits. It sends nothing, and marks its results as simulated.
 package mail
 
 import (
@@ -107,8 +107,8 @@ func (s *Sink) add(name string, size int64) {
 	_ = s.removeOldest()
 }
 
-// removeOldest removes the oldest mails until the others are within the limits. The caller
-// holds mu.
+// removeOldest removes the oldest mails until the remaining mails are within the limits. The
+// caller holds mu, or is New.
 func (s *Sink) removeOldest() error {
 	for len(s.stored) > s.maxMails || s.bytes > s.maxBytes && len(s.stored) > 1 {
 		oldest := s.stored[0]
@@ -125,9 +125,8 @@ func (s *Sink) removeOldest() error {
 func (s *Sink) Dir() string { return s.dir }
 
 // Send writes the mail and returns when it is on disk. The file is named after the
-// Message-ID, so that a retry replaces the file of the previous attempt. The names sort
-// by time, because our identifiers begin with it. Mails beyond the limits are removed,
-// the oldest first.
+// Message-ID, so that a retry replaces the file of the previous attempt. Mails beyond the limits
+// are removed, the oldest first.
 //
 // The error is delivery.Unsendable for a mail that cannot be composed, and
 // delivery.OwnFault if the file cannot be written.

@@ -1,9 +1,9 @@
 // Package operator simulates a SIM operator, for a gateway without one: it completes
-// commands at once, delivers no message, and marks its results as simulated. It has no
+// commands at once, delivers no message, and marks its results as simulated. The simulator has no
 // state: a result depends only on the SIM, the command and the time since the command, so that a
-// restart does not change it.
+// restart does not change the result.
 //
-// The last four digits of an ICCID select other results, see docs/simulators.md.
+// The last four digits of an ICCID can select another result, see docs/simulators.md.
 package operator
 
 import (
@@ -56,20 +56,20 @@ func unavailable() error {
 func (s Simulator) Command(_ context.Context, c provisioning.Command) (provisioning.Report, error) {
 	r := provisioning.Report{Simulated: true}
 	remaining := s.remaining(c.At)
-	switch tail := c.ICCID[max(0, len(c.ICCID)-4):]; {
-	case tail == "9001":
+	switch suffix := c.ICCID[max(0, len(c.ICCID)-4):]; {
+	case suffix == "9001":
 		r.Refused = "The simulated operator refuses."
-	case tail == "9002" && remaining > 0:
+	case suffix == "9002" && remaining > 0:
 		r.Pending, r.RetryAfter = true, remaining
-	case tail == "9003":
+	case suffix == "9003":
 		r.Pending = true
-	case tail == "9004", tail == "9005" && remaining > 0:
+	case suffix == "9004", suffix == "9005" && remaining > 0:
 		return r, unavailable()
-	case tail == "9006" && c.Action == provisioning.Activate:
+	case suffix == "9006" && c.Action == provisioning.Activate:
 		r.State = sim.Suspended
-	case tail == "9007" && c.Action == provisioning.Activate:
+	case suffix == "9007" && c.Action == provisioning.Activate:
 		r.State = sim.Terminated
-	case tail == "9008" && (c.Action == provisioning.AddService || c.Action == provisioning.RemoveService):
+	case suffix == "9008" && (c.Action == provisioning.AddService || c.Action == provisioning.RemoveService):
 		r.Refused = "The simulated operator does not have this service."
 	}
 	return r, nil

@@ -18,7 +18,7 @@ func (s *Store) Aggregate(ctx context.Context, q iot.AggregateQuery) ([]iot.Buck
 		buckets, _, err = s.aggregate(ctx, q, true)
 	}
 	if err != nil {
-		return nil, s.failed("aggregate", err)
+		return nil, s.wrapError("aggregate", err)
 	}
 	return buckets, nil
 }
@@ -61,7 +61,7 @@ JOIN sensor ON sensor.id = reading.sensor
 JOIN label ON label.id = reading.label
 WHERE device.account = ? AND device.name = ? AND reading.at BETWEEN ? AND ? AND reading.value IS NOT NULL`,
 		startOf(q.Granularity), statistic(q.Statistic, scaled))
-	text, args := ofTypes(q.Query, text, between(q.Query))
+	text, args := withTypes(q.Query, text, rangeArgs(q.Query))
 	text += " GROUP BY start, reading.sensor, label.type ORDER BY start, sensor.name, label.type"
 	if q.Limit > 0 {
 		text, args = text+" LIMIT ?", append(args, q.Limit)

@@ -5,6 +5,6 @@
 // one transaction, and its commit is synced to disk (WAL, synchronous=FULL). One
 // connection writes while several read.
 //
-// It refuses numbers that are not finite, points without a sensor type and times beyond
-// 64-bit nanoseconds, as InfluxDB does, and a file of a newer version.
+// A store refuses numbers that are not finite, points without a sensor type and times beyond
+// 64-bit nanoseconds, like the store in package influx, and a file of a newer version.
 package readings

@@ -32,7 +32,7 @@ func (s *Store) Readings(ctx context.Context, q iot.Query) ([]iot.Point, error) 
 	text, args := query(q)
 	points, err := s.points(ctx, q, text, args...)
 	if err != nil {
-		return nil, s.failed("query", err)
+		return nil, s.wrapError("query", err)
 	}
 	return points, nil
 }
@@ -57,11 +57,12 @@ func query(q iot.Query) (string, []any) {
 	if limit <= 0 || limit > MaxReadings {
 		limit = MaxReadings
 	}
-	text, args := ofTypes(q, selectReadings, between(q))
+	text, args := withTypes(q, selectReadings, rangeArgs(q))
 	return text + " ORDER BY reading.at DESC, sensor.name LIMIT ?", append(args, limit)
 }
 
-func ofTypes(q iot.Query, text string, args []any) (string, []any) {
+// withTypes adds the condition that the type of a label is among those of a query.
+func withTypes(q iot.Query, text string, args []any) (string, []any) {
 	if len(q.Types) == 0 {
 		return text, args
 	}
@@ -69,7 +70,8 @@ func ofTypes(q iot.Query, text string, args []any) (string, []any) {
 	return text + " AND label.type IN " + list, args
 }
 
-func between(q iot.Query) []any {
+// rangeArgs returns the arguments that select the device and the range of a query.
+func rangeArgs(q iot.Query) []any {
 	return []any{int64(q.Account), q.DeviceID, nanoseconds(q.From, math.MinInt64), nanoseconds(q.To, math.MaxInt64)}
 }
 
@@ -81,9 +83,9 @@ func nanoseconds(t time.Time, unset int64) int64 {
 	return db.Nanos(t)
 }
 
-// selectLatest scans the primary key backwards for each sensor of a device. It finds the
-// reading of a sensor that still reports at once, and scans at most a day's readings for a
-// sensor that stopped.
+// selectLatest scans the primary key backwards for each sensor of a device. For a sensor that
+// still reports, the scan ends after a few entries. For a sensor that stopped, the scan covers at
+// most a day's readings.
 const selectLatest = `
 SELECT label.type, label.identifier, sensor.name, label.key, reading.at, reading.value, reading.text
 FROM device
@@ -101,7 +103,7 @@ ORDER BY sensor.name`
 func (s *Store) Latest(ctx context.Context, acct relay.AccountID, deviceID string, _ []string) ([]iot.Point, error) {
 	points, err := s.points(ctx, iot.Query{Account: acct, DeviceID: deviceID}, selectLatest, int64(newestSpan), int64(acct), deviceID)
 	if err != nil {
-		return nil, s.failed("latest", err)
+		return nil, s.wrapError("latest", err)
 	}
 	return points, nil
 }
@@ -115,13 +117,13 @@ SELECT device.name, max(
 FROM device
 WHERE device.account = ? AND device.name IN `
 
-// devicesAtOnce is the number of devices that one statement names.
-const devicesAtOnce = 500
+// devicesPerStatement is the number of devices that one statement names.
+const devicesPerStatement = 500
 
 // LastStored returns the time of each device's newest point or uplink.
 func (s *Store) LastStored(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]time.Time, error) {
 	latest := make(map[string]time.Time, len(deviceIDs))
-	for chunk := range slices.Chunk(deviceIDs, devicesAtOnce) {
+	for chunk := range slices.Chunk(deviceIDs, devicesPerStatement) {
 		list, args := appendList([]any{int64(acct)}, chunk)
 		err := s.eachRow(ctx, func(rows *sql.Rows) error {
 			var id string
@@ -133,7 +135,7 @@ func (s *Store) LastStored(ctx context.Context, acct relay.AccountID, deviceIDs 
 			return err
 		}, selectStored+list, args...)
 		if err != nil {
-			return nil, s.failed("last stored", err)
+			return nil, s.wrapError("last stored", err)
 		}
 	}
 	return latest, nil
@@ -151,7 +153,7 @@ ORDER BY device.name, u.at DESC`
 // Radio returns the newest radio data of each device.
 func (s *Store) Radio(ctx context.Context, acct relay.AccountID, deviceIDs []string, since time.Time) (map[string]iot.RadioData, error) {
 	latest := make(map[string]iot.RadioData, len(deviceIDs))
-	for chunk := range slices.Chunk(deviceIDs, devicesAtOnce) {
+	for chunk := range slices.Chunk(deviceIDs, devicesPerStatement) {
 		list, args := appendList([]any{since.UnixNano(), iot.RadioFrames, int64(acct)}, chunk)
 		err := s.eachRow(ctx, func(rows *sql.Rows) error {
 			u := iot.RadioData{Account: acct}
@@ -166,7 +168,7 @@ func (s *Store) Radio(ctx context.Context, acct relay.AccountID, deviceIDs []str
 			return nil
 		}, fmt.Sprintf(selectRadio, list), args...)
 		if err != nil {
-			return nil, s.failed("radio data", err)
+			return nil, s.wrapError("radio data", err)
 		}
 	}
 	return latest, nil

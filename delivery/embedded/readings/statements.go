@@ -8,8 +8,8 @@ import (
 
 // Readings are inserted with many rows per statement, which halves the cost of a row.
 const (
-	rowsAtOnce = 64
-	rowColumns = 6
+	rowsPerStatement = 64
+	rowColumns       = 6
 )
 
 // The statements of a write.

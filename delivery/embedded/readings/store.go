@@ -18,8 +18,8 @@ import (
 // File is the name of the database within the directory.
 const File = "readings.db"
 
-// readers is the number of queries that run at the same time.
-const readers = 4
+// maxReaders is the largest number of concurrent queries.
+const maxReaders = 4
 
 // Store implements iot.ReadingStore on SQLite. It is safe for concurrent use.
 type Store struct {
@@ -45,7 +45,7 @@ func Open(dir, commits string) (*Store, error) {
 }
 
 func (s *Store) open(path, commits string) (err error) {
-	if s.read, s.write, err = db.OpenSQLite(context.Background(), path, readers); err != nil {
+	if s.read, s.write, err = db.OpenSQLite(context.Background(), path, maxReaders); err != nil {
 		return err
 	}
 	if s.health, err = db.NewHealth(path); err != nil {
@@ -91,11 +91,11 @@ func (s *Store) Ping(ctx context.Context) error {
 	defer s.mu.Unlock()
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
-		return s.failed("ping", err)
+		return s.wrapError("ping", err)
 	}
 	_, err = tx.ExecContext(ctx, "DELETE FROM label WHERE id = -1")
 	if err = errors.Join(err, tx.Rollback()); err != nil {
-		return s.failed("ping", err)
+		return s.wrapError("ping", err)
 	}
 	return nil
 }
@@ -121,8 +121,8 @@ func appendList(args []any, values []string) (string, []any) {
 	return "(?" + strings.Repeat(", ?", len(values)-1) + ")", args
 }
 
-// failed wraps an error with its operation, and records damage, which Ping then reports.
-func (s *Store) failed(op string, err error) error {
+// wrapError adds the operation to an error, and records damage, which Ping then reports.
+func (s *Store) wrapError(op string, err error) error {
 	opErr := fmt.Errorf("readings: %s: %w", op, db.AdviseDamage(err))
 	if db.IsDamaged(err) {
 		s.health.Note(opErr)

@@ -17,33 +17,33 @@ import (
 func (s *Store) Write(ctx context.Context, b iot.Readings) ([]iot.RefusedItem, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	refused, err := s.batch(ctx, b)
+	refused, err := s.writeBatch(ctx, b)
 	if err != nil {
 		s.ids.clear() // the failed transaction may have assigned some of the ids
-		return nil, s.failed("write", err)
+		return nil, s.wrapError("write", err)
 	}
 	s.ids.shrink()
 	return refused, nil
 }
 
-func (s *Store) batch(ctx context.Context, b iot.Readings) ([]iot.RefusedItem, error) {
+func (s *Store) writeBatch(ctx context.Context, b iot.Readings) ([]iot.RefusedItem, error) {
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback() }()
-	w := writing{ids: &s.ids, statements: statements{tx, make(map[string]*sql.Stmt)}}
+	w := writer{ids: &s.ids, statements: statements{tx, make(map[string]*sql.Stmt)}}
 	for i := range b.Points {
-		if err := w.point(ctx, &b.Points[i], i); err != nil {
+		if err := w.addPoint(ctx, &b.Points[i], i); err != nil {
 			return nil, err
 		}
 	}
 	for i := range b.Radio {
-		if err := w.uplink(ctx, &b.Radio[i], i); err != nil {
+		if err := w.addUplink(ctx, &b.Radio[i], i); err != nil {
 			return nil, err
 		}
 	}
-	for row := range slices.Chunk(w.rows, rowColumns) { // fewer than rowsAtOnce
+	for row := range slices.Chunk(w.rows, rowColumns) { // fewer than rowsPerStatement
 		if err := w.exec(ctx, insertReadings(1), row...); err != nil {
 			return nil, err
 		}
@@ -51,19 +51,20 @@ func (s *Store) batch(ctx context.Context, b iot.Readings) ([]iot.RefusedItem, e
 	return w.refused, s.commit(ctx, tx)
 }
 
-type writing struct {
+// writer writes a batch within a transaction.
+type writer struct {
 	*ids
 	statements
 	rows    []any // of readings that are not inserted yet
 	refused []iot.RefusedItem
 }
 
-func (w *writing) point(ctx context.Context, p *iot.Point, i int) error {
+func (w *writer) addPoint(ctx context.Context, p *iot.Point, i int) error {
 	if reason := p.InvalidReason(); reason != "" {
 		w.refused = append(w.refused, iot.RefusedItem{Point: i, Radio: -1, Reason: reason})
 		return nil
 	}
-	device, err := w.device(ctx, p.Account, p.DeviceID)
+	device, err := w.lookupDevice(ctx, p.Account, p.DeviceID)
 	if err != nil {
 		return err
 	}
@@ -86,8 +87,8 @@ func (w *writing) point(ctx context.Context, p *iot.Point, i int) error {
 			return err
 		}
 	}
-	if w.rows = append(w.rows, device, ns, sensor, label, value, text); len(w.rows) == rowsAtOnce*rowColumns {
-		err = w.exec(ctx, insertReadings(rowsAtOnce), w.rows...)
+	if w.rows = append(w.rows, device, ns, sensor, label, value, text); len(w.rows) == rowsPerStatement*rowColumns {
+		err = w.exec(ctx, insertReadings(rowsPerStatement), w.rows...)
 		w.rows = w.rows[:0]
 	}
 	return err
@@ -97,11 +98,11 @@ func (w *writing) point(ctx context.Context, p *iot.Point, i int) error {
 // reading: the table is written once a day, not with every reading.
 const newestSpan = 24 * time.Hour
 
-func (w *writing) device(ctx context.Context, acct relay.AccountID, name string) (int64, error) {
+func (w *writer) lookupDevice(ctx context.Context, acct relay.AccountID, name string) (int64, error) {
 	return lookup(ctx, w, w.devices, deviceName{acct, name}, findDevice, insertDevice, int64(acct), name)
 }
 
-func (w *writing) uplink(ctx context.Context, u *iot.RadioData, i int) error {
+func (w *writer) addUplink(ctx context.Context, u *iot.RadioData, i int) error {
 	if reason := u.InvalidReason(); reason != "" {
 		w.refused = append(w.refused, iot.RefusedItem{Point: -1, Radio: i, Reason: reason})
 		return nil
@@ -113,7 +114,7 @@ func (w *writing) uplink(ctx context.Context, u *iot.RadioData, i int) error {
 	if !slices.ContainsFunc(fields, func(f any) bool { return f != nil }) {
 		return nil
 	}
-	device, err := w.device(ctx, u.Account, u.DeviceID)
+	device, err := w.lookupDevice(ctx, u.Account, u.DeviceID)
 	if err != nil {
 		return err
 	}
@@ -142,8 +143,8 @@ type (
 	labelName struct{ kind, identifier, key string }
 )
 
-// ids caches the numbers of names, and the time of each sensor's newest reading. After a
-// transaction was rolled back, its entries are wrong and must be cleared.
+// ids caches the ids of names, and the time of each sensor's newest reading. It must be cleared
+// after a transaction was rolled back, because the ids of that transaction are invalid.
 type ids struct {
 	devices map[deviceName]int64
 	sensors map[sensorName]int64
@@ -161,8 +162,8 @@ func (i *ids) shrink() {
 	}
 }
 
-// lookup returns the number of a name from the cache or the table, and inserts a new name.
-func lookup[K comparable](ctx context.Context, w *writing, cache map[K]int64, name K, find, insert string, args ...any) (id int64, err error) {
+// lookup returns the id of a name from the cache or the table, and inserts a new name.
+func lookup[K comparable](ctx context.Context, w *writer, cache map[K]int64, name K, find, insert string, args ...any) (id int64, err error) {
 	if id, ok := cache[name]; ok {
 		return id, nil
 	}
@@ -176,7 +177,7 @@ func lookup[K comparable](ctx context.Context, w *writing, cache map[K]int64, na
 			return id, nil
 		}
 		if !errors.Is(err, sql.ErrNoRows) {
-			return 0, fmt.Errorf("number of a name: %w", err)
+			return 0, fmt.Errorf("id of a name: %w", err)
 		}
 	}
 	return 0, sql.ErrNoRows // not reached: insert returns a row

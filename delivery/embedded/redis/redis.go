@@ -26,7 +26,7 @@ type Options struct {
 type Server struct {
 	maxTasks int64
 	stop     chan struct{}
-	work     sync.WaitGroup
+	expiry   sync.WaitGroup // the goroutine of expire
 
 	mu     sync.Mutex
 	engine *engine
@@ -45,7 +45,7 @@ func Start(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{maxTasks: cmp.Or(o.MaxTasks, 1_000_000), stop: make(chan struct{}), engine: e}
-	s.work.Go(s.expire)
+	s.expiry.Go(s.expire)
 	return s, nil
 }
 
@@ -87,8 +87,8 @@ func (e *engine) hook(p *server.Peer, name string, args ...string) bool {
 	return false
 }
 
-// Dial returns a connection. It fits the Dialer of go-redis; network and address
-// are not used.
+// Dial returns a connection. Dial has the type of the Dialer of go-redis and ignores network and
+// address.
 func (s *Server) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (s *Server) Close() error {
 	close(s.stop)
 	e := s.engine
 	s.mu.Unlock()
-	s.work.Wait()
+	s.expiry.Wait()
 	e.Close()
 	return nil
 }
