@@ -10,9 +10,9 @@
 //     leased when they are due: after a query of the worker, a timer (queue/timer), or a
 //     Reconciler, which lists records without a worker. Reserve prevents this process from
 //     leasing a record that it already holds.
-//  2. Held. Add puts the record into the Set, and the worker's queue bounds how many are
-//     processed at once. A record without capacity is released, with the time when it is
-//     due again.
+//  2. Held. Add puts the record into the Set, and the worker's queue limits the number of
+//     concurrent attempts. A record for which the queue has no capacity is released, with the
+//     time when it is due again.
 //  3. Renewed. The Set renews leases that end soon, including those of waiting records. Before work
 //     begins, MayBegin checks that the lease has not expired.
 //  4. Finished. The Writer saves outcomes in batches and keeps each until the store has

@@ -51,8 +51,8 @@ func (r *Reconciler[R]) Pass(ctx context.Context) int {
 	return len(refs)
 }
 
-// Every calls do each interval until ctx ends.
-func Every(ctx context.Context, interval time.Duration, do func(context.Context)) {
+// Every calls f after each interval until ctx ends.
+func Every(ctx context.Context, interval time.Duration, f func(context.Context)) {
 	t := time.NewTicker(interval)
 	defer t.Stop()
 	for {
@@ -60,7 +60,7 @@ func Every(ctx context.Context, interval time.Duration, do func(context.Context)
 		case <-ctx.Done():
 			return
 		case <-t.C:
-			do(ctx)
+			f(ctx)
 		}
 	}
 }

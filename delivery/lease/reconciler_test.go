@@ -12,11 +12,11 @@ func TestScheduleGetsTheTimeOfThePreviousPassWhileARecordIsDue(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	var due []string
 	var err error
-	lastAttempts := make(map[string]time.Time) // the last argument of Schedule, by record
+	scheduledAt := make(map[string]time.Time) // the last argument of Schedule, by record
 	r := Reconciler[string]{
 		Due: func(context.Context, time.Time, int) ([]string, error) { return due, err }, Limit: 10,
-		Schedule: func(_ context.Context, ref string, lastAttempt time.Time) time.Time {
-			if lastAttempts[ref] = lastAttempt; ref == "forgotten" {
+		Schedule: func(_ context.Context, ref string, previous time.Time) time.Time {
+			if scheduledAt[ref] = previous; ref == "forgotten" {
 				return time.Time{}
 			}
 			return now
@@ -40,8 +40,8 @@ func TestScheduleGetsTheTimeOfThePreviousPassWhileARecordIsDue(t *testing.T) {
 		if n := r.Pass(t.Context()); n != len(due) {
 			t.Errorf("%s: Pass returned %d, want %d", pass.name, n, len(due))
 		}
-		if scheduled := !lastAttempts["a"].IsZero(); scheduled != pass.scheduled || !lastAttempts["forgotten"].IsZero() {
-			t.Errorf("%s: scheduled in the previous pass: %v, want %v; forgotten: %v, want the zero time", pass.name, scheduled, pass.scheduled, lastAttempts["forgotten"])
+		if scheduled := !scheduledAt["a"].IsZero(); scheduled != pass.scheduled || !scheduledAt["forgotten"].IsZero() {
+			t.Errorf("%s: scheduled in the previous pass: %v, want %v; forgotten: %v, want the zero time", pass.name, scheduled, pass.scheduled, scheduledAt["forgotten"])
 		}
 	}
 }

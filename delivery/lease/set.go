@@ -19,7 +19,7 @@ type Store[R comparable] interface {
 	// Renew moves the end of leases and returns the records of which the caller
 	// still has the lease.
 	Renew(ctx context.Context, ls []relay.Lease[R], until time.Time) ([]R, error)
-	// Release ends leases; the records are due at the given time.
+	// Release ends leases, so that the records are due at due.
 	Release(ctx context.Context, ls []relay.Lease[R], due time.Time) error
 }
 
@@ -196,11 +196,11 @@ func (s *Set[R]) Renew(ctx context.Context) {
 	}
 }
 
-// RenewEvery renews leases until ctx ends.
+// RenewEvery calls Renew after each third of the lease's duration until ctx ends.
 func (s *Set[R]) RenewEvery(ctx context.Context) { Every(ctx, s.opts.Duration/3, s.Renew) }
 
-// Release releases leases, so that the records are due at the given time. Leases that cannot
-// be released expire.
+// Release releases leases, so that the records are due at due. Leases that cannot be released
+// expire.
 func (s *Set[R]) Release(ctx context.Context, ls []relay.Lease[R], due time.Time) {
 	for chunk := range slices.Chunk(ls, maxMoved) {
 		callCtx, cancel := context.WithTimeout(ctx, storeTimeout)

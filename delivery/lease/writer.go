@@ -36,10 +36,10 @@ type Outcomes[O, R any] struct {
 type Writer[O, R any] struct {
 	outcomes Outcomes[O, R]
 
-	mu          sync.Mutex
-	pending     []O
-	lastPending int // outcomes in the last batch, the expected number of the next one
-	unsaved     int // outcomes that are pending, being saved, or refused and saved again later
+	mu            sync.Mutex
+	pending       []O
+	lastBatchSize int // the expected size of the next batch
+	unsaved       int // outcomes that are pending, being saved, or refused and saved again later
 
 	added     chan struct{}
 	batchFull chan struct{} // notified when a whole batch is pending
@@ -69,7 +69,7 @@ func (w *Writer[O, R]) enqueue(o O, added int) {
 	w.mu.Lock()
 	w.unsaved += added
 	if w.pending == nil {
-		w.pending = make([]O, 0, w.lastPending)
+		w.pending = make([]O, 0, w.lastBatchSize)
 	}
 	w.pending = append(w.pending, o)
 	n := len(w.pending)
@@ -80,14 +80,14 @@ func (w *Writer[O, R]) enqueue(o O, added int) {
 	}
 }
 
-// Unsaved returns how many outcomes are not saved yet.
+// Unsaved returns the number of outcomes that are not saved yet.
 func (w *Writer[O, R]) Unsaved() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.unsaved
 }
 
-// Stop saves the pending outcomes and returns how many could not be saved before
+// Stop saves the pending outcomes and returns the number of outcomes that were not saved before
 // ctx ended.
 func (w *Writer[O, R]) Stop(ctx context.Context) int {
 	close(w.drain)
@@ -137,7 +137,7 @@ func (w *Writer[O, R]) nextBatch() []O {
 	n := min(w.outcomes.Batch, len(w.pending))
 	batch := w.pending[:n:n]
 	if n > 0 {
-		w.lastPending = n
+		w.lastBatchSize = n
 	}
 	if w.pending = w.pending[n:]; len(w.pending) == 0 {
 		w.pending = nil

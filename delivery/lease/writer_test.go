@@ -72,9 +72,9 @@ func TestOutcomesAreSavedInOneCall(t *testing.T) {
 
 func TestOutcomesAreSavedWhenTheStoreIsUpAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up := time.Now().Add(10 * time.Second)
+		upAt := time.Now().Add(10 * time.Second)
 		s := &store{fail: func([]string) error {
-			if time.Now().Before(up) {
+			if time.Now().Before(upAt) {
 				return relay.Errorf(relay.KindUnavailable, "down")
 			}
 			return nil
