@@ -43,7 +43,7 @@ func TestTheJournalStaysSmall(t *testing.T) {
 	j := relaytest.Must(Open(path, ""))(t)
 	defer j.Close()
 	relaytest.NoError(t, j.Keep(place("a"), "one\n"))
-	j.lines = 1001 // as if a thousand heads had been written
+	j.lines = 1001 // as if 1001 heads had been written
 	relaytest.NoError(t, j.Keep(place("a"), "one\n"))
 	relaytest.Equal(t, "the number of lines", j.lines, 2)
 	// After a failed write, the next Keep rewrites the file.
