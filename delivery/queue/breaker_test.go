@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// breakerStore keeps breakers in memory.
+// breakerStore stores breakers in memory.
 type breakerStore struct {
 	mu       sync.Mutex
 	down     bool
@@ -21,39 +21,39 @@ type breakerStore struct {
 	complete bool // no breaker was lost since Restored
 }
 
-func (s *breakerStore) do(change func()) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.down {
+func (b *breakerStore) do(change func()) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.down {
 		return errors.New("down")
 	}
 	change()
 	return nil
 }
 
-func (s *breakerStore) Open(_ context.Context, b outbox.Breaker) error {
-	return s.do(func() { s.open[b.Endpoint] = b })
+func (b *breakerStore) Open(_ context.Context, breaker outbox.Breaker) error {
+	return b.do(func() { b.open[breaker.Endpoint] = breaker })
 }
 
-func (s *breakerStore) Close(_ context.Context, endpoint string) error {
-	return s.do(func() { delete(s.open, endpoint) })
+func (b *breakerStore) Close(_ context.Context, endpoint string) error {
+	return b.do(func() { delete(b.open, endpoint) })
 }
 
-func (s *breakerStore) List(context.Context) (list []outbox.Breaker, err error) {
-	err = s.do(func() {
-		for _, b := range s.open {
-			list = append(list, b)
+func (b *breakerStore) List(context.Context) (list []outbox.Breaker, err error) {
+	err = b.do(func() {
+		for _, breaker := range b.open {
+			list = append(list, breaker)
 		}
 	})
 	return list, err
 }
 
-func (s *breakerStore) Lost(context.Context) (lost bool, err error) {
-	err = s.do(func() { lost = !s.complete })
+func (b *breakerStore) Lost(context.Context) (lost bool, err error) {
+	err = b.do(func() { lost = !b.complete })
 	return lost, err
 }
 
-func (s *breakerStore) Restored(context.Context) error { return s.do(func() { s.complete = true }) }
+func (b *breakerStore) Restored(context.Context) error { return b.do(func() { b.complete = true }) }
 
 // panel is a set of breakers with a clock that the test advances.
 type panel struct {

@@ -14,7 +14,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// blockingInFlight is an inFlight in which each attempt blocks until unblock is called.
+// blockingInFlight is an inFlight in which each attempt blocks until unblock is called with its
+// delivery.
 type blockingInFlight struct {
 	*inFlight
 	mu        sync.Mutex
@@ -180,30 +181,30 @@ func TestAnEndpointQueueLimitsItsConcurrency(t *testing.T) {
 
 func TestAnEndpointQueueLimitsItsRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var begun []time.Duration
+		var startTimes []time.Duration // of the attempts, since the start
 		var mu sync.Mutex
 		start := time.Now()
 		f := newInFlight(withDefaults(Options{}), emptySet(), time.Now, func(*item) {
 			mu.Lock()
-			begun = append(begun, time.Since(start))
+			startTimes = append(startTimes, time.Since(start))
 			mu.Unlock()
 		})
 		f.open()
-		admitN := func(id string) {
+		admit := func(id string) {
 			f.admit(newItem(outbox.Delivery{
 				ID: id, Account: 1, Endpoint: "e", Request: &outbox.Request{URL: "http://a/"}, Pace: outbox.Pace{PerSecond: 2},
 			}, start.Add(time.Hour)))
 		}
-		admitN("a")
+		admit("a")
 		synctest.Wait() // the queue is empty, but keeps its rate limit
 		for _, id := range []string{"b", "c", "d"} {
-			admitN(id)
+			admit(id)
 		}
 		time.Sleep(10 * time.Second)
-		admitN("e")
+		admit("e")
 		synctest.Wait()
 		want := []time.Duration{0, 500 * time.Millisecond, time.Second, 1500 * time.Millisecond, 10 * time.Second}
-		relaytest.Equal(t, "the times of the attempts", begun, want)
+		relaytest.Equal(t, "the times of the attempts", startTimes, want)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		relaytest.Equal(t, "the number of remaining queues", len(f.queues), 0)

@@ -20,7 +20,7 @@ func quickProbes() Options {
 }
 
 // awaitParked waits until at least n deliveries wait for a breaker. On a slow machine,
-// deliveries that failed earlier may be due again and wait too.
+// deliveries that failed earlier may be due again and then wait too.
 func (r *rig) awaitParked(n int) {
 	r.t.Helper()
 	redistest.Await(r.t, fmt.Sprintf("%d deliveries wait for the breaker", n), func(ctx context.Context) bool {
@@ -91,7 +91,7 @@ func TestARestartWithAnEmptiedRedisUsesUpNoAttempt(t *testing.T) {
 	for _, d := range ds {
 		got := restarted.get(d)
 		if got.Tries != 0 {
-			t.Fatalf("%d counted attempts of delivery %s, want none", got.Tries, d.ID)
+			t.Fatalf("delivery %s has %d counted attempts, want none", d.ID, got.Tries)
 		}
 		for i := 1; i < len(got.Attempts); i++ { // on a busy machine, a probe may also time out
 			if got.Attempts[i].Reason == got.Attempts[i-1].Reason {

@@ -198,12 +198,12 @@ func TestAServerKilledBeforeOutcomesAreSavedLosesAndRepeatsNothing(t *testing.T)
 					<-release
 				}
 			}
-			r.sendAtOnce(r.deliveries(1000, s.URL))
+			r.sendInOneBatch(r.deliveries(1000, s.URL))
 			<-reached
 			kill()
-			downtime := time.After(4 * time.Second)
+			downtimeEnd := time.After(4 * time.Second)
 			close(release)
-			<-downtime
+			<-downtimeEnd
 			start()
 			r.await(outbox.Delivered, 1000)
 			r.expectRepeats(s, 1000, 1)
@@ -225,7 +225,7 @@ func (r *rig) expectRepeats(s *sink, n, maxRepeats int) {
 	}
 }
 
-func TestRetriesSurviveThatAServerIsKilled(t *testing.T) {
+func TestRetriesSurviveAKilledServer(t *testing.T) {
 	t.Parallel()
 	for name, server := range killableServers() {
 		t.Run(name, func(t *testing.T) {
@@ -270,14 +270,14 @@ func TestStopFinishesAttemptsInFlightAndReleasesWaitingDeliveries(t *testing.T) 
 	s.expect(t, 10, 10)
 }
 
-// slowStore is a store that saves outcomes after open is closed.
+// slowStore is a store that saves outcomes after release is closed.
 type slowStore struct {
 	Store
-	open chan struct{}
+	release chan struct{}
 }
 
 func (s slowStore) Finish(ctx context.Context, os []outbox.Outcome) ([]outbox.Ref, error) {
-	<-s.open
+	<-s.release
 	return s.Store.Finish(ctx, os)
 }
 
@@ -304,7 +304,7 @@ func TestALateReleaseSendsNothingTwice(t *testing.T) {
 	if got := r.get(ds[0]); got.State != outbox.Queued || got.NextAttemptAt.After(time.Now()) {
 		t.Errorf("the delivery was leased again: state = %s, due at %s", got.State, got.NextAttemptAt)
 	}
-	close(slow.open)
+	close(slow.release)
 	r.await(outbox.Delivered, 1)
 	r.stop()
 	s.expect(t, 1, 1)

@@ -28,12 +28,12 @@ import (
 
 func TestMain(m *testing.M) { relaytest.ManyAtOnce(m) }
 
-// sink is an endpoint that counts requests by the id in their query.
+// sink is an endpoint that counts requests by the delivery id in their query.
 type sink struct {
 	*httptest.Server
 	mu        sync.Mutex
-	requests  map[string]int // by id
-	total     int
+	requests  map[string]int             // by delivery id
+	total     int                        // number of requests
 	answer    func(id string, n int) int // returns the status for the n-th request with an id
 	onRequest func(r *http.Request)      // called before the response
 }
@@ -190,7 +190,7 @@ func newHangingSink(t *testing.T) *sink {
 	return s
 }
 
-// sendUntilDead sends n deliveries and waits until each is dead after the given number of
+// sendUntilDead sends n deliveries, waits until they are dead and compares their numbers of
 // attempts.
 func (r *rig) sendUntilDead(n int, url string, attempts int) []outbox.Delivery {
 	r.t.Helper()
@@ -212,10 +212,10 @@ func (r *rig) send(ds []outbox.Delivery) {
 	}
 }
 
-// sendAtOnce is like send, but makes no attempt before all deliveries are in the store. A slow
-// store may take longer to create them than an attempt may last, and some endpoints respond
-// only when all have been created.
-func (r *rig) sendAtOnce(ds []outbox.Delivery) {
+// sendInOneBatch is like send, but makes no attempt before all deliveries are in the store. A slow
+// store may take longer to create the deliveries than an attempt may last, and some endpoints
+// respond only when all deliveries have been created.
+func (r *rig) sendInOneBatch(ds []outbox.Delivery) {
 	r.t.Helper()
 	r.create(ds, r.queue.Lease())
 	r.queue.Dispatch(ds)

@@ -16,8 +16,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// The endpoint gives the response of the case to the first request of a delivery, and 204 to
-// the next one.
+// The endpoint sends the response of the case to the first request of a delivery, and 204 to
+// the next request.
 func TestEachResponseHasItsOutcome(t *testing.T) {
 	t.Parallel()
 	type response struct {

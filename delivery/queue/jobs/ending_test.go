@@ -31,13 +31,13 @@ func (e *endings) onEnd(ctx context.Context, j job.Job, o job.Outcome) (func(), 
 	}
 	e.calls = append(e.calls, "before "+string(o.State())+" "+o.Error)
 	return func() {
-		now, err := e.site.db.Jobs.Get(context.WithoutCancel(ctx), j.Account, j.ID)
+		recorded, err := e.site.db.Jobs.Get(context.WithoutCancel(ctx), j.Account, j.ID)
 		if err != nil {
 			e.site.t.Error(err)
 		}
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.calls = append(e.calls, "after "+string(now.State))
+		e.calls = append(e.calls, "after "+string(recorded.State))
 	}, nil
 }
 
@@ -54,10 +54,10 @@ func TestOnEndIsCalledBeforeAndAfterTheEndIsRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
 			e := &endings{site: s, failures: tc.failures}
-			pauses := 2
+			remainingPauses := 2
 			run := job.Runner(func(context.Context, job.Job) (any, error) {
-				if pauses > 0 {
-					pauses--
+				if remainingPauses > 0 {
+					remainingPauses--
 					return nil, job.Pause(time.Millisecond)
 				}
 				return nil, tc.err
