@@ -26,7 +26,7 @@ func TestPartsAreSpreadOverTheConnectionsWithinTheirWindows(t *testing.T) {
 			for _, id := range strings.Fields(n.submittedIDs()) {
 				n.complete(id, carrier.Outcome{Verdict: carrier.Accepted, ID: id})
 			}
-			n.set(func() { n.answer = accept })
+			n.change(func() { n.answer = accept })
 		}
 		advance(time.Second)
 		relaytest.Equal(t, "the parts submitted", a.count()+b.count(), 20)
@@ -37,14 +37,14 @@ func TestPartsAreSpreadOverTheConnectionsWithinTheirWindows(t *testing.T) {
 func TestPartsOfALostConnectionAreSubmittedOverTheOthersAtOnce(t *testing.T) {
 	a, b := &network{}, &network{answer: accept}
 	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: a}, {Carrier: b}}}}, Options{}, func(t *testing.T, sub *Submitter, s *store) {
-		b.set(func() { b.notReady = true })
+		b.change(func() { b.notReady = true })
 		s.dispatch(sub, s.save(1, "1", 2, time.Now().Add(time.Minute)))
 		sub.Start()
 		advance(time.Second)
 		relaytest.Equal(t, "the parts submitted over the only bind", a.submittedIDs(), "7-1-0 7-1-1")
-		b.set(func() { b.notReady = false })
+		b.change(func() { b.notReady = false })
 		sub.Resume("one")
-		a.set(func() { a.notReady = true })
+		a.change(func() { a.notReady = true })
 		a.complete("7-1-0", carrier.Outcome{Verdict: carrier.Unknown, Reason: "the bind ended before the SMSC answered"})
 		a.complete("7-1-1", carrier.Outcome{Verdict: carrier.RetryLater, NotSubmitted: true, Reason: "the bind ended before the message was sent"})
 		s.save(2, "1", 1, time.Now())
@@ -63,11 +63,11 @@ func TestPartsWaitWhileEveryConnectionIsLost(t *testing.T) {
 		s.dispatch(sub, s.save(1, "1", 1, time.Now().Add(time.Minute)))
 		sub.Start()
 		advance(time.Second)
-		a.set(func() { a.notReady = true })
+		a.change(func() { a.notReady = true })
 		a.complete("7-1-0", carrier.Outcome{Verdict: carrier.RetryLater, NotSubmitted: true})
 		advance(48 * time.Hour)
 		relaytest.Equal(t, "the state after two days", s.states(1), string(message.Pending))
-		b.set(func() { b.notReady, b.answer = false, accept })
+		b.change(func() { b.notReady, b.answer = false, accept })
 		sub.Resume("one")
 		advance(time.Millisecond)
 		relaytest.Equal(t, "the submissions over the other bind when it is up", b.submittedIDs(), "7-1-0")
@@ -125,7 +125,7 @@ func TestMessagesAreLeftToTheGatewayThatHoldsTheBinds(t *testing.T) {
 		s.save(3, "44", 1, time.Now())
 		s.dispatch(sub, s.save(4, "44", 1, time.Now().Add(time.Minute)))
 		s.save(5, "49", 1, time.Now())
-		leased := func() int { s.mu.Lock(); defer s.mu.Unlock(); return s.leased }
+		leased := func() (n int) { s.change(func() { n = s.leased }); return n }
 		advance(10 * time.Second)
 		leasedBefore := leased()
 		advance(20 * time.Second)
@@ -135,7 +135,7 @@ func TestMessagesAreLeftToTheGatewayThatHoldsTheBinds(t *testing.T) {
 		relaytest.Equal(t, "the parts submitted meanwhile", a.submittedIDs(), "7-1-0")
 		relaytest.Equal(t, "the parts of the other carrier", otherCarrier.submittedIDs(), "7-5-0")
 		heldElsewhere.Store(false)
-		a.set(func() { a.answer = accept })
+		a.change(func() { a.answer = accept })
 		sub.Resume("one")
 		advance(20 * time.Second)
 		relaytest.Equal(t, "the number of parts after this gateway holds the bind again", a.count(), 5)

@@ -19,12 +19,13 @@ import (
 
 // store is a Store and a Reporter in memory.
 type store struct {
-	mu        sync.Mutex
-	messages  map[message.Ref]*message.Message
-	dueAt     map[message.Ref]time.Time // by message; the end of the lease of a leased message
-	down      bool
-	loseBegin bool          // the next MarkSending succeeds, but returns an error
-	latency   time.Duration // of MarkSending and Settle
+	mu       sync.Mutex
+	messages map[message.Ref]*message.Message
+	dueAt    map[message.Ref]time.Time // by message; the end of the lease of a leased message
+	down     bool
+	latency  time.Duration // of MarkSending and Settle
+	// loseMarking makes the next MarkSending succeed, but return an error.
+	loseMarking bool
 	// loseRenewal makes the next Renew succeed, but return an error.
 	loseRenewal bool
 	// onReports is called once, after Settle and before the parts are counted as finished.
@@ -32,7 +33,7 @@ type store struct {
 	carrierIDs []message.CarrierID
 	reported   []string // id and first state of each reported message
 	refunds    int
-	begins     int // calls of MarkSending
+	markings   int // calls of MarkSending
 	settles    int // calls of Settle
 	leased     int // messages returned by LeaseDue
 }
@@ -80,30 +81,30 @@ func clone(m *message.Message) message.Message {
 	return result
 }
 
-func (s *store) MarkSending(_ context.Context, beginnings []message.SendingParts) ([][]int, error) {
+func (s *store) MarkSending(_ context.Context, parts []message.SendingParts) ([][]int, error) {
 	time.Sleep(s.latency)
 	if err := s.lock(); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	s.begins++
-	begun := make([][]int, len(beginnings))
-	for i, b := range beginnings {
+	s.markings++
+	marked := make([][]int, len(parts))
+	for i, b := range parts {
 		m := s.messages[b.Ref]
 		for _, n := range b.Parts {
 			p := &m.Parts[n]
 			if p.State == message.Pending || p.State == message.Sending && b.AlsoSending {
 				p.State, p.Carrier = message.Sending, b.Carrier
 				s.dueAt[b.Ref] = b.LeaseEnd
-				begun[i] = append(begun[i], n)
+				marked[i] = append(marked[i], n)
 			}
 		}
 	}
-	if s.loseBegin {
-		s.loseBegin = false
+	if s.loseMarking {
+		s.loseMarking = false
 		return nil, relay.Errorf(relay.KindUnavailable, "the response is lost")
 	}
-	return begun, nil
+	return marked, nil
 }
 
 // dispatch dispatches messages with the end of the lease that the store has for the first one.
@@ -203,6 +204,7 @@ func (s *store) SendReports(_ context.Context, ms []message.Message) error {
 	return nil
 }
 
+// change calls f while the store is locked.
 func (s *store) change(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,15 +230,15 @@ func (s *store) part(id message.ID, n int) message.Part {
 
 // counts are the calls and the writes of a store.
 type counts struct {
-	carrierIDs               []message.CarrierID
-	reported                 []string
-	refunds, begins, settles int
+	carrierIDs                 []message.CarrierID
+	reported                   []string
+	refunds, markings, settles int
 }
 
 func (s *store) count() counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return counts{slices.Clone(s.carrierIDs), slices.Clone(s.reported), s.refunds, s.begins, s.settles}
+	return counts{slices.Clone(s.carrierIDs), slices.Clone(s.reported), s.refunds, s.markings, s.settles}
 }
 
 func (s *store) due(id message.ID) time.Time {
@@ -245,8 +247,8 @@ func (s *store) due(id message.ID) time.Time {
 	return s.dueAt[message.Ref{Account: 7, ID: id}]
 }
 
-// save saves a message with the given number of parts. The message is due at due: now, or when
-// its lease ends.
+// save saves a message with parts. due is the time when the message is due: now, or the end of
+// its lease.
 func (s *store) save(id message.ID, number string, parts int, due time.Time) message.Message {
 	m := &message.Message{ID: id, Account: 7, Destination: number, Coding: message.GSM, ReceivedAt: time.Now(), ScheduledFor: time.Now()}
 	for range parts {
@@ -322,7 +324,8 @@ func (n *network) peak() int {
 	return n.peakInFlight
 }
 
-func (n *network) set(f func()) {
+// change calls f while the network is locked.
+func (n *network) change(f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	f()

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestTheLongestPrefixChoosesTheCarrier(t *testing.T) {
+func TestTheLongestPrefixSelectsTheCarrier(t *testing.T) {
 	var queues []*carrierQueue
 	for _, r := range []Route{
 		{Name: "world"}, {Name: "britain", Prefixes: []string{"44", "3531"}}, {Name: "mobile", Prefixes: []string{"447"}}, {Name: "second", Prefixes: []string{"44"}},
@@ -113,24 +113,24 @@ func TestSimulatedReportsNumbersOfTheSimulator(t *testing.T) {
 	}
 }
 
-func TestWaitsReturnsTheReason(t *testing.T) {
+func TestWaitReasonReturnsTheReason(t *testing.T) {
 	n := &network{notReady: true}
 	bubble(t, []Route{{Name: "one", Prefixes: []string{"44"}, Connections: connectionTo(n)}, {Name: "two", Prefixes: []string{"49"}, Connections: connectionTo(&network{answer: func(carrier.Submission) carrier.Outcome {
 		return carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "slow"}
 	}})}}, Options{}, func(t *testing.T, sub *Submitter, s *store) {
 		sub.Start()
-		check := func(number, want string) {
+		expect := func(number, want string) {
 			t.Helper()
 			relaytest.Equal(t, "the reason why a message to "+number+" waits", sub.WaitReason(number), want)
 		}
-		check("447700900123", `waiting: carrier "one" is not bound`)
-		check("1212", "")
-		check("49170", "")
+		expect("447700900123", `waiting: carrier "one" is not bound`)
+		expect("1212", "")
+		expect("49170", "")
 		s.dispatch(sub, s.save(1, "49170", 1, time.Now().Add(time.Minute)))
 		advance(10 * time.Millisecond)
-		check("49170", `waiting: carrier "two" throttles or cannot be reached`)
-		n.set(func() { n.notReady = false })
-		check("447700900123", "")
+		expect("49170", `waiting: carrier "two" throttles or cannot be reached`)
+		n.change(func() { n.notReady = false })
+		expect("447700900123", "")
 		stop(t, sub)
 	})
 }
@@ -179,7 +179,7 @@ func TestTheWindowBoundsPartsInFlightAndKeepsTheirOrder(t *testing.T) {
 	})
 }
 
-func TestInTurnAPartWaitsForTheOutcomeOfThePreviousPart(t *testing.T) {
+func TestOnASequentialRouteAPartWaitsForTheOutcomeOfThePreviousPart(t *testing.T) {
 	n := &network{}
 	bubble(t, []Route{{Name: "one", Connections: connectionTo(n), Sequential: true}}, Options{}, func(t *testing.T, sub *Submitter, s *store) {
 		sub.Start()
@@ -290,7 +290,7 @@ func TestRetriesOfAResentPartCountFromTheResend(t *testing.T) {
 		sub.Start()
 		advance(48 * time.Hour)
 		relaytest.Equal(t, "the state before the resend", s.states(1), "unknown")
-		n.set(func() {
+		n.change(func() {
 			n.answer = func(carrier.Submission) carrier.Outcome {
 				return carrier.Outcome{Verdict: carrier.RetryLater, Reason: "system error"}
 			}
@@ -391,8 +391,8 @@ func TestWhileTheStoreIsDownNothingIsLostOrSentTwice(t *testing.T) {
 		n.complete("7-1-0", carrier.Outcome{Verdict: carrier.Accepted})
 		s.dispatch(sub, m2)
 		advance(30 * time.Second)
-		relaytest.Equal(t, "the submissions while Begin fails", n.submittedIDs(), "7-1-0")
-		s.change(func() { s.down, s.loseBegin = false, true })
+		relaytest.Equal(t, "the submissions while MarkSending fails", n.submittedIDs(), "7-1-0")
+		s.change(func() { s.down, s.loseMarking = false, true })
 		advance(5 * time.Second)
 		n.complete("7-2-0", carrier.Outcome{Verdict: carrier.Accepted})
 		advance(5 * time.Minute)
@@ -402,8 +402,7 @@ func TestWhileTheStoreIsDownNothingIsLostOrSentTwice(t *testing.T) {
 	})
 }
 
-// MarkSending fails, and the store is down for longer than the lease. Another gateway then leases the
-// message and submits it.
+// MarkSending fails while the store is down. Another gateway leases the message and submits it.
 func TestAMessageLeasedByAnotherGatewayIsNotSubmitted(t *testing.T) {
 	n := &network{answer: accept}
 	bubble(t, []Route{{Name: "one", Connections: connectionTo(n)}}, Options{}, func(t *testing.T, sub *Submitter, s *store) {
@@ -461,7 +460,7 @@ func TestAMessageLeasedAgainWhileItsOutcomeIsSavedIsRetriedSoon(t *testing.T) {
 		sub.Start()
 		m := s.save(1, "447700900123", 1, time.Now().Add(sub.Lease()))
 		s.onReports = func() {
-			n.set(func() { n.answer = accept })
+			n.change(func() { n.answer = accept })
 			time.Sleep(minRetryWait)
 			s.change(func() { s.dueAt[m.Ref()] = time.Now().Add(sub.Lease()) })
 			if !sub.accept(&m, time.Now().Add(sub.Lease())) {
@@ -495,7 +494,7 @@ func TestAWaitingMessageKeepsItsLease(t *testing.T) {
 		if due := s.due(1); !due.After(time.Now()) {
 			t.Errorf("the lease ended at %v, before now", due)
 		}
-		n.set(func() { n.notReady, n.answer = false, accept })
+		n.change(func() { n.notReady, n.answer = false, accept })
 		sub.Resume("one")
 		advance(100 * time.Millisecond)
 		relaytest.Equal(t, "the state after the carrier is ready", s.states(1), "accepted")
@@ -518,7 +517,7 @@ func TestMessagesBeyondTheBacklogAreReleasedAndLeasedLater(t *testing.T) {
 		stats := sub.Stats()[0]
 		relaytest.Equal(t, "waiting and in flight", [2]int{stats.Waiting, stats.InFlight}, [2]int{3, 0})
 		relaytest.Equal(t, "the state of the other carrier's message", s.states(50), "accepted")
-		n.set(func() { n.notReady, n.answer = false, accept })
+		n.change(func() { n.notReady, n.answer = false, accept })
 		sub.Resume("one")
 		advance(time.Minute)
 		relaytest.Equal(t, "the number of submissions", len(strings.Fields(n.submittedIDs())), 20)
@@ -544,7 +543,7 @@ func TestStopWaitsForOutcomesAndReleasesWaitingMessages(t *testing.T) {
 	})
 }
 
-func TestBeginningsAndOutcomesAreSavedInBatches(t *testing.T) {
+func TestPartsAreMarkedAndOutcomesAreSavedInBatches(t *testing.T) {
 	n := &network{answer: accept}
 	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: n, Window: 100}}}}, Options{}, func(t *testing.T, sub *Submitter, s *store) {
 		s.latency = time.Millisecond // without latency, the order of goroutines would determine the size of a batch
@@ -554,8 +553,8 @@ func TestBeginningsAndOutcomesAreSavedInBatches(t *testing.T) {
 		sub.Start()
 		advance(time.Minute)
 		relaytest.Equal(t, "the number of submissions", len(strings.Fields(n.submittedIDs())), 1000)
-		if got := s.count(); got.begins > 12 || got.settles > 12 {
-			t.Errorf("%d calls of Begin and %d of Settle, want at most 12 each", got.begins, got.settles)
+		if got := s.count(); got.markings > 12 || got.settles > 12 {
+			t.Errorf("%d calls of MarkSending and %d of Settle, want at most 12 each", got.markings, got.settles)
 		}
 		stop(t, sub)
 	})
@@ -569,7 +568,7 @@ func TestNothingIsSubmittedWhileTheGateIsClosed(t *testing.T) {
 		sub.Start()
 		s.dispatch(sub, s.save(1, "447700900123", 1, time.Now().Add(sub.Lease()))) // waits until the carrier is ready
 		gate.Close()
-		n.set(func() { n.notReady = false })
+		n.change(func() { n.notReady = false })
 		s.dispatch(sub, s.save(2, "447700900123", 1, time.Now().Add(sub.Lease())))
 		s.save(3, "447700900123", 1, time.Now())
 		advance(time.Hour)
