@@ -17,8 +17,8 @@ type Explanation struct {
 	State        State  // Raised, Cleared or Forwarded by the frame; else empty
 	AlarmID      string // alarm raised or cleared by the frame
 	Why          string
-	// Outdated means that the rule was changed after the frame: Matched and Why are results of
-	// the current rule.
+	// Outdated means that a rule with a condition was changed after the frame: Matched and Why are
+	// results of the current rule.
 	Outdated bool
 }
 
@@ -47,7 +47,7 @@ func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Store
 		if !p.evaluates(frame.trigger, frame.fromDevice) {
 			continue
 		}
-		e := Explanation{RuleID: p.Rule.ID, Name: p.Rule.Name, Outdated: p.Rule.UpdatedAt.After(frame.heardAt)}
+		e := Explanation{RuleID: p.Rule.ID, Name: p.Rule.Name, Outdated: p.Rule.On != OnSilent && p.Rule.UpdatedAt.After(frame.heardAt)}
 		switch {
 		case p.forwards():
 			e.Matched, e.State, e.Why = true, Forwarded, "the rule has no condition"
@@ -62,6 +62,8 @@ func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Store
 			e.AlarmID, e.State = alarms[i].ID, Raised
 			if alarms[i].ClearedBy == f.Record {
 				e.State = Cleared
+			} else if p.Rule.For > 0 && !e.Outdated {
+				e.Why = "the condition was met for " + formatDuration(p.Rule.For)
 			}
 		} else if p.Rule.On == OnSilent {
 			e.Why = "the device was not silent"

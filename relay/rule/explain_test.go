@@ -33,6 +33,7 @@ func TestExplanationsAreSentences(t *testing.T) {
 			`The rule "Rule" raised no alarm: the condition is met, but an alarm was already raised, whose actions may have run again.`},
 		{"a condition that must stay met", rule.Rule{When: "values.t > 30", For: 90 * time.Minute}, hot,
 			`The rule "Rule" raised no alarm: the condition is met and must stay met for 1h30m.`},
+		{"an alarm after the condition was met for a time", rule.Rule{When: "values.t > 30", For: time.Second}, hotter, `The rule "Rule" raised an alarm: the condition was met for 1s.`},
 		{"a cleared alarm", rule.Rule{When: "values.t > 30"}, cool, `The rule "Rule" cleared its alarm: the condition is not met.`},
 		{"a missing value", rule.Rule{When: "values.t > 30"}, other, `The rule "Rule" raised no alarm: the condition cannot be evaluated, because values.t is missing.`},
 		{"a forwarded frame", rule.Rule{}, cool, `The rule "Rule" forwarded the frame: the rule has no condition.`},
@@ -64,5 +65,15 @@ func TestAnExplanationOfAnOutdatedRule(t *testing.T) {
 	forwarding.clock.set(10)
 	forwarding.create(rule.Rule{})
 	relaytest.Equal(t, "the explanation of a rule that forwards later frames", forwarding.explained(cool), `The rule "Rule" was changed after the frame. It would forward the frame now.`)
+	silent := newGateway(t)
+	id = silent.create(rule.Rule{On: rule.OnSilent, SilentFor: time.Hour})
+	silent.ingest(cool)
+	silent.clock.set(10)
+	_, _, err = silent.rules.Change(t.Context(), 1, id, func(r *rule.Rule) error {
+		r.SilentFor = 2 * time.Hour
+		return nil
+	})
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the explanation of a rule on silence", silent.explained(cool), `The rule "Rule" raised no alarm: the device was not silent.`)
 	relaytest.Equal(t, "the explanation of the end", g.explained(cool), `The rule "Rule" cleared its alarm. It was changed after the frame; now the condition is not met.`)
 }
