@@ -16,7 +16,7 @@ const maxTraced = 20
 
 // SenderStep returns the step of a trace for the sender of a post.
 func SenderStep(source string, frames int) inbound.Step {
-	return inbound.Step{Name: "recognised", Text: fmt.Sprintf("The request has the format of %s and contains %s.", source, counted(frames, "frame"))}
+	return inbound.Step{Name: "recognised", Text: fmt.Sprintf("Recognised as %s; %s.", source, counted(frames, "frame"))}
 }
 
 // counted returns a number with its noun, "no frames" for 0.
@@ -83,6 +83,7 @@ func (s *frameSteps) addNotes() {
 
 func (s *frameSteps) addDevice() {
 	switch d := s.frame.Device; {
+	case d.ID != "" && cmp.Or(d.Name, d.Identifier) == s.frame.Identifier:
 	case d.ID != "":
 		s.add("device", fmt.Sprintf("The device %q has the identifier %s.", cmp.Or(d.Name, d.Identifier), s.frame.Identifier))
 	case d.Identifier != "":
@@ -116,14 +117,11 @@ func (s *frameSteps) addReadings() {
 	case stored == 0:
 		s.add("stored", "None of the readings are stored.")
 	default:
-		if sampleTime.IsZero() {
-			sampleTime = s.frame.Time
-		}
-		text := "The readings of the frame are stored with this time."
+		text := "Readings stored with the frame's time."
 		if stored < n {
-			text = fmt.Sprintf("%d of %d readings of the frame are stored with this time.", stored, n)
+			text = fmt.Sprintf("%d of %d readings stored with the frame's time.", stored, n)
 		}
-		s.steps = append(s.steps, inbound.Step{At: sampleTime, Name: "stored", Text: text})
+		s.steps = append(s.steps, inbound.Step{At: cmp.Or(sampleTime, s.frame.Time), Name: "stored", Text: text})
 	}
 }
 

@@ -27,7 +27,7 @@ func TestStepsOfFrames(t *testing.T) {
 			{Effect: iot.Unchanged, Key: "t", SensorTypeID: "temperature", Time: frameTime, New: point(21.5), Old: point(21.5)},
 		}}, []string{
 			`device: The device "The shed" has the identifier shed.`, `decoder: The decoder "LPP" decodes the frame with the codec cayenne_lpp.`, "reading: t (temperature) is 21.5 °C.",
-			"stored at 12:00:00: The readings of the frame are stored with this time.",
+			"stored at 12:00:00: Readings stored with the frame's time.",
 		}},
 		{"a frame after a change of its decoder", iot.PreviewedFrame{Identifier: "shed", Kind: decoders.Uplink, Device: device, Decoder: decoder, Readings: []iot.Difference{
 			{Effect: iot.Changed, Key: "t", Time: frameTime, New: point(2), Old: point(20)},
@@ -37,7 +37,7 @@ func TestStepsOfFrames(t *testing.T) {
 			`device: The device "The shed" has the identifier shed.`, `decoder: The decoder "LPP" decodes the frame with the codec cayenne_lpp.`,
 			"reading: t is 2 °C. The stored value is 20 °C; a replay changes it.", `reading: u is "open". It is not stored; a replay adds it.`,
 			"reading: v is 7 °C in the store. The decoder no longer returns it; a replay keeps it.",
-			"stored at 12:00:00: 2 of 3 readings of the frame are stored with this time.",
+			"stored at 12:00:00: 2 of 3 readings stored with the frame's time.",
 		}},
 		{"a duplicate", iot.PreviewedFrame{Outcome: iot.Outcome{Duplicate: true, Repeats: "n1-u3.1"}, Identifier: "shed", Kind: decoders.Uplink, Device: device}, []string{
 			`device: The device "The shed" has the identifier shed.`, "duplicate: The frame was received before as the event n1-u3, so it is dropped.",
@@ -49,7 +49,7 @@ func TestStepsOfFrames(t *testing.T) {
 			`device: The device "The shed" has the identifier shed.`, "decoder: No decoder is used, because only uplinks have readings.",
 		}},
 		{"a frame without a mapped value", iot.PreviewedFrame{Outcome: iot.Outcome{Notes: decoders.Notes{"payload is empty"}}, Identifier: "shed", Kind: decoders.Uplink, Device: iot.Device{ID: "d1", Identifier: "shed"}}, []string{
-			`device: The device "shed" has the identifier shed.`, "decoder: The device has no decoder, so nothing is decoded.", "note: payload is empty",
+			"decoder: The device has no decoder, so nothing is decoded.", "note: payload is empty",
 			"stored: No readings are stored, because no sensor uses a value of this frame.",
 		}},
 	} {

@@ -102,15 +102,15 @@ func (t *traceBuilder) add(stepTime time.Time, name, message, text string) {
 }
 
 func (t *traceBuilder) event(ctx context.Context, p *Post) error {
-	received := "A request from " + p.Source + " was received"
+	received := "Received from source " + p.Source
 	if p.By != 0 {
 		owner := p.By.String()
 		if a, err := t.Accounts.Account(ctx, p.By); err == nil {
 			owner = a.Name
 		}
-		received += " for the account " + owner
+		received += " for account " + owner
 	}
-	t.add(p.ReceivedAt, "received", "", received+" and stored in the journal.")
+	t.add(p.ReceivedAt, "received", "", received+" and written to the journal.")
 	switch {
 	case p.State == event.Pending:
 		t.add(time.Time{}, "waits", "", sentence("The event waits to be processed", p.Reason))

@@ -82,7 +82,7 @@ func TestATraceHasTheStepsOfAMessage(t *testing.T) {
 	delivered := outbox.Outcome{ID: "d1", Account: 1, State: outbox.Delivered, Attempt: outbox.Attempt{At: receivedAt.Add(2 * time.Second), Duration: 40 * time.Millisecond, Status: 250}}
 	relaytest.Must(w.deliveries.Finish(t.Context(), []outbox.Outcome{attempt1, attempt2, delivered, dead}))(t)
 	p.add(event.Event{ID: "s1", Kind: event.SMS, State: event.Done}, "", nil, m)
-	want := `03|received||A request from json was received for the account acme and stored in the journal.
+	want := `03|received||Received from source json for account acme and written to the journal.
 -|read|s1|The message is from 447700900123 to 447860000001, encoding GSM 7-bit.
 04|routed|s1|The relay g1 creates a delivery to a@example.com.
 05|attempt|s1|Attempt 1 to deliver to a@example.com ended after 40 ms: answered 250.
@@ -126,7 +126,7 @@ func TestATraceExplainsMissingDeliveries(t *testing.T) {
 		"s6": "read||The request is a delivery receipt: SM1 is sent.",
 		"s7": "unrouted||No relay takes the message: the account has no relay for 4490. Add or change a relay, then replay the event.",
 		"r1": "note||octets were ignored",
-		"u1": "received||A request from json was received for the account acme and stored in the journal.",
+		"u1": "received||Received from source json for account acme and written to the journal.",
 	} {
 		if got := traceLines(t, tr, id); !strings.HasSuffix(got, want) {
 			t.Errorf("trace of %s = %s, want %s", id, got, want)

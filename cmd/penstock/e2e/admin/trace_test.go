@@ -37,7 +37,7 @@ func TestTraceOfAMessage(t *testing.T) {
 	}
 	secondID := part(2)
 	g.AwaitProcessed()
-	checkOrder(t, "a part that waits", g.Trace(secondID), "received : A request from json was received for the account acme and stored in the journal.", "read : The message is from 447700900123 to 447800020001, encoding GSM 7-bit.",
+	checkOrder(t, "a part that waits", g.Trace(secondID), "received : Received from source json for account acme and written to the journal.", "read : The message is from 447700900123 to 447800020001, encoding GSM 7-bit.",
 		"joined : This is part 2 of 2 of a message. It waits for the other parts", "0 deliveries")
 	firstID := part(1)
 	sink.Await(t, "/vmn-post", 2)
@@ -98,8 +98,8 @@ func TestTraceOfAFrame(t *testing.T) {
 	})
 	// Rules are listed by id. Rules that were created within a millisecond have any order.
 	firstTrace := g.Trace(hotID)
-	checkOrder(t, "the frame that raised an alarm", firstTrace, "received", "recognised : The request has the format of generic and contains 1 frame.", "read : A frame of the kind uplink from the device shed.",
-		`device : The device "shed" has the identifier shed.`, `decoder : The decoder "Decoded by the sender" decodes the frame with the codec json.`, "reading : temperature is 31 °C.", "stored : The readings of the frame are stored with this time.",
+	checkOrder(t, "the frame that raised an alarm", firstTrace, "received", "recognised : Recognised as generic; 1 frame.", "read : Frame of kind uplink from device shed.",
+		`decoder : The decoder "Decoded by the sender" decodes the frame with the codec json.`, "reading : temperature is 31 °C.", "stored : Readings stored with the frame's time.",
 		`rule : The rule "Warm" raised an alarm: the condition is met.`, `routed : The rule "Warm" creates a delivery to `, "/warm", "answered 200.", "succeeded.", "2 deliveries")
 	checkOrder(t, "the rule that lacks a value", firstTrace, "stored", `rule : The rule "Wet" raised no alarm: the condition cannot be evaluated, because values.humidity is missing.`)
 	checkOrder(t, "the rule without a condition", firstTrace, "stored", `rule : The rule "Forward" forwarded the frame: the rule has no condition.`, "/forward", "succeeded", "2 deliveries")

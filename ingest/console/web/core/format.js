@@ -10,6 +10,9 @@ export const clock = (date) => date.toISOString().slice(11, 19) + " UTC";
 export const iso = (ms) => new Date(ms).toISOString().slice(0, 19) + "Z";
 export const exact = (text) => text.replace("T", " ").replace(/(\.\d+)?Z$/, "");
 
+// eventOf returns the event of a record or a message: those of an event with several have a number after its id.
+export const eventOf = (id) => id.replace(/\.\d+$/, "");
+
 // span writes a number of seconds: "4 min", "3 h", "2 days".
 export function span(seconds) {
   const s = Math.round(seconds);

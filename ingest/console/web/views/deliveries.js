@@ -5,7 +5,7 @@ import { link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { button, code, due, h, long, pairs, pre, stamp, state, table, when } from "../core/dom.js";
 import { ask, during } from "../core/form.js";
-import { cut, plural, stateWord, took } from "../core/format.js";
+import { cut, eventOf, plural, stateWord, took } from "../core/format.js";
 import { listing, onAll, onSelected } from "../core/list.js";
 import { may } from "../core/session.js";
 import { loadRules, senderName } from "./alarmparts.js";
@@ -62,7 +62,7 @@ function attempts(d) {
     h("h3", null, "Attempts"),
     table(
       "Attempts of " + d.id,
-      ["No.#", "Time (UTC)", "Took#", "Status", "Error", "Start of the answer"],
+      ["Attempt#", "Time (UTC)", "Took#", "Status", "Error", "Answer"],
       rows,
       "No attempt yet."
     )
@@ -75,8 +75,13 @@ const reasonsToWait = { breaker: "waits: its endpoint is paused", turn: "waits f
 export const nextAttempt = (d) =>
   d.waits_for ? reasonsToWait[d.waits_for] : (d.next_attempt_at && ["next attempt ", due(d.next_attempt_at)]) || "";
 
-// subjects are what the deliveries of each kind are about.
-const subjects = { rule: "Alarm or frame", relay: "Message", receipt: "Message" };
+// subjectOf names what a delivery is about: the alarm or the frame of a rule, a message, or another record.
+function subjectOf(d) {
+  const id = code(d.message_id);
+  if (d.kind !== "rule") return [{ relay: "Message", receipt: "Message" }[d.kind] || "Record", id];
+  if (d.message_id.includes("-")) return ["Frame", link("trace", { id: eventOf(d.message_id) }, id)];
+  return ["Alarm", link("alarms", { account: String(d.account), rule_id: d.relay, open: d.message_id }, id)];
+}
 
 export function deliveryDetail(d, ctx) {
   const mayReplay = ctx && may("replayDeliveries");
@@ -88,7 +93,7 @@ export function deliveryDetail(d, ctx) {
       d.kind === "rule"
         ? ["Rule", link("rules", { id: d.relay, account: String(d.account) }, senderName(d))]
         : ["Relay", d.relay],
-      [subjects[d.kind] || "Record", code(d.message_id)],
+      subjectOf(d),
       ["From", d.originator],
       ["To", d.destination],
       ["Target", code(d.target)],

@@ -5,7 +5,7 @@ import { link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { button, code, due, h, long, pairs, pre, stamp, state, table, when } from "../core/dom.js";
 import { ask, during } from "../core/form.js";
-import { cut, iso, plural, stateWord } from "../core/format.js";
+import { cut, eventOf, iso, plural, stateWord } from "../core/format.js";
 import { listing, onSelected } from "../core/list.js";
 import { may, mayChange, ownAccount } from "../core/session.js";
 import { nextAttempt } from "./deliveries.js";
@@ -142,7 +142,7 @@ async function withDeliveries(found, query, signal) {
     found.meta = { ...found.meta, stale: "The deliveries of received messages are missing: " + error.message };
     return { data: [] };
   });
-  for (const e of events) e.deliveries = data.filter((d) => d.message_id.split(".")[0] === e.id);
+  for (const e of events) e.deliveries = data.filter((d) => eventOf(d.message_id) === e.id);
   return found;
 }
 

@@ -2,9 +2,10 @@
 
 import { link } from "../core/address.js";
 import { call } from "../core/api.js";
-import { h, stamp } from "../core/dom.js";
+import { h } from "../core/dom.js";
 import { asking, field } from "../core/form.js";
-import { capital } from "../core/format.js";
+import { capital, eventOf } from "../core/format.js";
+import { loadRules } from "./alarmparts.js";
 import { deliveryDetail } from "./deliveries.js";
 import { eventDetail } from "./events.js";
 
@@ -18,15 +19,23 @@ async function follow(id, signal) {
   if (found) return { event: found.data };
   const { data } = await call("listDeliveries", { query: { q: id, limit: 20 }, signal });
   const message = data.find((d) => d.id === id && (d.kind === "relay" || d.kind === "rule"));
-  const event = message && (await get(message.message_id));
+  const event = message && (await get(eventOf(message.message_id)));
   return event ? { event: event.data } : { deliveries: data.filter((d) => d.id === id || d.message_id === id) };
 }
 
-const step = (s) =>
+// timeOf writes a time to the millisecond, with the day unless the step before has the same.
+function timeOf(at, before) {
+  const day = at.slice(0, 10),
+    fraction = (/\.(\d{1,3})/.exec(at) || [])[1] || "";
+  const clock = at.slice(11, 19) + "." + fraction.padEnd(3, "0");
+  return h("time", { datetime: at }, before === day ? clock : day + " " + clock);
+}
+
+const step = (s, before) =>
   h(
     "li",
     null,
-    h("p", null, s.at && [stamp(s.at), " UTC"]),
+    h("p", null, s.at && timeOf(s.at, before)),
     h("p", null, h("b", null, capital(s.step))),
     h("p", null, capital(s.text))
   );
@@ -39,7 +48,15 @@ const deliverySheet = (d) =>
   );
 
 // timelineOf shows the steps of an event.
-const timelineOf = (event) => h("ol", { class: "way sheet" }, event.trace.map(step));
+function timelineOf(event) {
+  let day = "";
+  const steps = event.trace.map((s) => {
+    const made = step(s, day);
+    if (s.at) day = s.at.slice(0, 10);
+    return made;
+  });
+  return [h("p", { class: "hint" }, "Times in UTC."), h("ol", { class: "way sheet" }, steps)];
+}
 
 function nodesOf({ event, deliveries: unowned }) {
   const deliveries = event ? event.deliveries : unowned;
@@ -69,5 +86,8 @@ export const show = asking({
   go: "Follow",
   fields: (p) => field("id", "Event, message or delivery (id)", "text", p.id, { required: true }),
   ready: (p) => p.id,
-  ask: async (v, signal) => nodesOf(await follow(v.id || "", signal))
+  ask: async (v, signal) => {
+    await loadRules(signal).catch(() => {}); // for the names of rules
+    return nodesOf(await follow(v.id || "", signal));
+  }
 });
