@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/decoders/catalog/catalogtest"
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -75,8 +76,8 @@ func TestTheLastFramesOfADeviceAreFound(t *testing.T) {
 			relaytest.Equal(t, "the temperature of the previous frame", got[1].Frame.Object["temperature"], 3.0)
 		}
 	}
-	if got, err := inspector.Recent(t.Context(), 2, d, 5); err == nil && len(got) > 0 {
-		t.Errorf("frames for another account = %d, want 0", len(got))
+	if got, err := inspector.Recent(t.Context(), 2, d, 5); relay.KindOf(err) != relay.KindNotFound || len(got) > 0 {
+		t.Errorf("frames for another account = %d, error = %v, want 0 and KindNotFound", len(got), err)
 	}
 }
 
