@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/iot"
 )
 
 type eventJSON struct {
@@ -64,7 +65,8 @@ func (s *Surface) readEventFilter(sel *selection) ([]*intake.Intake, event.Filte
 	f := event.Filter{IDs: sel.ids()}
 	kind := oneOf(sel, "kind", event.Kinds()...)
 	f.State = oneOf(sel, "state", event.States()...)
-	f.Account, f.Source, f.Device = sel.account(), sel.text("source"), sel.text("device")
+	f.Account, f.Source = sel.account(), sel.text("source")
+	f.Device, _ = iot.NormalizeIdentifier(sel.text("device"))
 	f.From, f.To, f.Query = sel.timestamp("from"), sel.timestamp("to"), sel.text("q")
 	f.Number = sel.number()
 	if kind == "" || hasTexts(kind) {

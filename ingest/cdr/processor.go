@@ -60,8 +60,10 @@ func (p *Processor) Parse(item *intake.Item) (content *post, keys []uint64, err 
 	return content, nil, nil
 }
 
-// Describe returns an empty text: the records of a post are not described.
-func (p *Processor) Describe(intake.ParsedItem[*post]) string { return "" }
+// Describe returns the numbers of records.
+func (p *Processor) Describe(item intake.ParsedItem[*post]) string {
+	return fmt.Sprintf("records: %d of calls, %d of SIM usage", len(item.Content.calls), len(item.Content.uses))
+}
 
 // Process saves the records of posts. Records that an earlier attempt has saved are not saved again.
 func (p *Processor) Process(ctx context.Context, posts []intake.ParsedItem[*post]) ([]event.Status, error) {

@@ -3,6 +3,8 @@ package intake
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -218,7 +220,7 @@ func (i *Intake) event(r journal.Record, status event.Status) (event.Event, Item
 // selects reports whether a filter selects an event. If a selected event has no outcome, selects
 // sets the outcome to the description.
 func (i *Intake) selects(f *event.Filter, e *event.Event, item *Item) bool {
-	if !matches(f, e, item) || f.Number != "" && !i.mentions(item, f.Number) || f.Match != nil && !f.Match(e.Account, i.subjects(*item)) {
+	if !matches(f, e) || f.Device != "" && !i.isOf(f.Device, e, item) || f.Number != "" && !i.mentions(item, f.Number) || f.Match != nil && !f.Match(e.Account, i.subjects(*item)) {
 		return false
 	}
 	contains := f.Query == "" || item.contains(e, f.Query) ||
@@ -275,29 +277,24 @@ func (i *Intake) describe(item Item) (text string) {
 
 // subjects returns the subjects of an item, or none if it cannot be parsed.
 func (i *Intake) subjects(item Item) (subjects []string) {
-	err := i.recovered(func() error {
-		_, err := i.processor.parse(&item)
-		if err == nil {
+	_ = i.recovered(func() error {
+		if _, err := i.processor.parse(&item); err == nil {
 			subjects = i.processor.subjects(&item)
 		}
-		return err
-	})
-	if err != nil {
 		return nil
-	}
+	})
 	return subjects
 }
 
 // matches reports whether an event matches those fields of a filter that need no
 // description.
-func matches(f *event.Filter, e *event.Event, item *Item) bool {
+func matches(f *event.Filter, e *event.Event) bool {
 	return (f.State == "" || f.State == e.State) &&
 		(f.Account == 0 || f.Account == e.Account) &&
 		(f.Source == "" || f.Source == e.Source) &&
 		(f.From.IsZero() || !e.ReceivedAt.Before(f.From)) &&
 		(f.To.IsZero() || !e.ReceivedAt.After(f.To)) &&
-		(f.Reason == "" || containsFold([]byte(e.Reason), f.Reason)) &&
-		(f.Device == "" || item.hasIdentifier(e, f.Device))
+		(f.Reason == "" || containsFold([]byte(e.Reason), f.Reason))
 }
 
 // contains reports whether the body, path or query contains a text, ignoring case.
@@ -305,11 +302,17 @@ func (i *Item) contains(e *event.Event, text string) bool {
 	return containsFold(e.Raw, text) || containsFold(i.pathAndQuery(), text)
 }
 
-// hasIdentifier reports whether the body, path or query contains a device's identifier,
-// ignoring case and the separators of devEUIs and MAC addresses.
-func (i *Item) hasIdentifier(e *event.Event, identifier string) bool {
-	stripped := withoutSeparators([]byte(identifier))
-	return bytes.Contains(withoutSeparators(e.Raw), stripped) || bytes.Contains(withoutSeparators(i.pathAndQuery()), stripped)
+// isOf reports whether an event has a normalized identifier of a device. An event without subjects, such as one
+// that cannot be parsed, must contain the identifier in its body, path or query.
+func (i *Intake) isOf(identifier string, e *event.Event, item *Item) bool {
+	stripped := withoutSeparators([]byte(identifier)) // parsing is slower than searching
+	eui, err := hex.DecodeString(identifier)
+	inBase64 := err == nil && bytes.Contains(e.Raw, []byte(base64.StdEncoding.EncodeToString(eui))) // as ChirpStack 3 writes it
+	if !inBase64 && !bytes.Contains(withoutSeparators(e.Raw), stripped) && !bytes.Contains(withoutSeparators(item.pathAndQuery()), stripped) {
+		return false
+	}
+	subjects := i.subjects(*item)
+	return len(subjects) == 0 || slices.Contains(subjects, identifier)
 }
 
 func (i *Item) pathAndQuery() []byte {
@@ -317,19 +320,9 @@ func (i *Item) pathAndQuery() []byte {
 	return []byte(path + "\n" + i.Entry.Query)
 }
 
-// withoutSeparators returns a text without hyphens and colons, its ASCII letters in lower case.
+// withoutSeparators returns a text without hyphens and colons, in lower case.
 func withoutSeparators(text []byte) []byte {
-	stripped := make([]byte, 0, len(text))
-	for _, c := range text {
-		switch {
-		case c == '-' || c == ':':
-		case 'A' <= c && c <= 'Z':
-			stripped = append(stripped, c-'A'+'a')
-		default:
-			stripped = append(stripped, c)
-		}
-	}
-	return stripped
+	return bytes.ToLower(bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("-"), nil), []byte(":"), nil))
 }
 
 func containsFold(text []byte, part string) bool {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,6 +14,7 @@ import (
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/iot"
 )
 
 // maxDescribed is the maximum number of frames of a post that are described individually.
@@ -40,11 +43,12 @@ func describePost(item intake.ParsedItem[*parsedPost], title func(identifier str
 	return strings.Join(parts, "; ")
 }
 
-// Subjects returns the identifiers of the devices of all frames.
+// Subjects returns the normalized identifiers of the devices of all frames.
 func (p *Processor) Subjects(item intake.ParsedItem[*parsedPost]) []string {
 	var identifiers []string
 	for i := range item.Content.frames {
-		identifiers = append(identifiers, item.Content.frames[i].Identifier)
+		identifier, _ := iot.NormalizeIdentifier(item.Content.frames[i].Identifier)
+		identifiers = append(identifiers, identifier)
 	}
 	return identifiers
 }
@@ -76,46 +80,42 @@ func (p *Processor) nameOf(acct relay.AccountID, identifier string) string {
 	return cmp.Or(n.names[key], identifier)
 }
 
+// maxFacts is the number of facts about a frame from which on its values are not described.
+const maxFacts = 3
+
 // describe describes a frame of the device title, as "status of Cold room: battery 88 %".
 func describe(f *decoders.Frame, title string) string {
 	var facts []string
-	if f.HasFCnt {
-		facts = append(facts, "FCnt "+strconv.FormatInt(f.FCnt, 10))
+	add := func(known bool, fact string) {
+		if known {
+			facts = append(facts, fact)
+		}
 	}
-	if f.HasFPort {
-		facts = append(facts, "FPort "+strconv.Itoa(f.FPort))
-	}
-	if n := len(f.Payload); n > 0 {
-		facts = append(facts, counted(n, "byte"))
-	}
-	if n := len(f.Gateways); n > 0 {
-		facts = append(facts, counted(n, "gateway"))
+	measure := func(name string, value *float64, unit string) {
+		if value != nil {
+			facts = append(facts, name+" "+formatNumber(*value)+" "+unit)
+		}
 	}
 	best, _ := f.BestGateway()
-	if best.RSSI != nil {
-		facts = append(facts, "RSSI "+formatNumber(*best.RSSI)+" dBm")
-	}
-	if best.SNR != nil {
-		facts = append(facts, "SNR "+formatNumber(*best.SNR)+" dB")
-	}
-	if f.Battery != nil {
-		facts = append(facts, "battery "+formatNumber(*f.Battery)+" %")
-	}
-	if f.Margin != nil {
-		facts = append(facts, "margin "+formatNumber(*f.Margin)+" dB")
-	}
+	add(f.HasFCnt, "FCnt "+strconv.FormatInt(f.FCnt, 10))
+	add(f.HasFPort, "FPort "+strconv.Itoa(f.FPort))
+	add(len(f.Payload) > 0, counted(len(f.Payload), "byte"))
+	add(len(f.Gateways) > 0, counted(len(f.Gateways), "radio gateway"))
+	measure("RSSI", best.RSSI, "dBm")
+	measure("SNR", best.SNR, "dB")
+	measure("battery", f.Battery, "%")
+	measure("margin", f.Margin, "dB")
 	if f.Position != nil {
 		facts = append(facts, "at "+formatNumber(f.Position.Latitude)+", "+formatNumber(f.Position.Longitude))
 	}
-	if f.Text != "" {
-		facts = append(facts, f.Text)
-	}
-	for _, flag := range []struct {
-		set  bool
-		text string
-	}{{f.Supplement, "adds to a frame"}, {f.Encrypted, "encrypted"}, {f.Simulated, "simulated"}} {
-		if flag.set {
-			facts = append(facts, flag.text)
+	add(f.Text != "", f.Text)
+	add(f.Supplement, "adds to a frame")
+	add(f.Encrypted, "encrypted")
+	add(f.Simulated, "simulated")
+	for _, key := range slices.Sorted(maps.Keys(f.Object)) {
+		switch value := f.Object[key].(type) {
+		case float64, string, bool:
+			add(len(f.Payload) == 0 && len(facts) < maxFacts, fmt.Sprintf("%s %v", key, value))
 		}
 	}
 	if len(facts) == 0 {

@@ -21,7 +21,7 @@ func TestEventsAreDescribed(t *testing.T) {
 	const device = `"deviceInfo":{"devEui":"a84041d2c5182f01"}`
 	cases := []struct{ name, query, body, want string }{
 		{"an uplink", "event=up", `{` + device + `,"fCnt":7,"fPort":2,"data":"AQI=","rxInfo":[{"gatewayId":"a","rssi":-90,"snr":-3.5},{"gatewayId":"b","rssi":-60,"snr":9}]}`,
-			"uplink of a84041d2c5182f01: FCnt 7, FPort 2, 2 bytes, 2 gateways, RSSI -60 dBm, SNR 9 dB"},
+			"uplink of a84041d2c5182f01: FCnt 7, FPort 2, 2 bytes, 2 radio gateways, RSSI -60 dBm, SNR 9 dB"},
 		{"a status", "event=status", `{` + device + `,"margin":10,"batteryLevel":88.3}`, "status of a84041d2c5182f01: battery 88.3 %, margin 10 dB"},
 		{"a join", "event=join", `{` + device + `}`, "join of a84041d2c5182f01"},
 		{"an acknowledgement", "event=ack", `{` + device + `,"acknowledged":true}`, "ack of a84041d2c5182f01"},
@@ -33,7 +33,7 @@ func TestEventsAreDescribed(t *testing.T) {
 		{"a simulation", "", `{"end_device_ids":{"dev_eui":"A84041D2C5182F01"},"uplink_message":{"f_port":2,"f_cnt":3},"simulated":true}`, "uplink of a84041d2c5182f01: FCnt 3, FPort 2, simulated"},
 		{"an alert", "", `{"subject":"Cold","rule":"Freezer","deviceID":"5","reading":"9"}`, "alert of 5: Freezer: Cold: 9"},
 		{"seven frames", "", `[{"id":"1","t":1},{"id":"2","t":1},{"id":"3","t":1},{"id":"4","t":1},{"id":"5","t":1},{"id":"6","t":1},{"id":"7","t":1}]`,
-			"uplink of 1; uplink of 2; uplink of 3; uplink of 4; uplink of 5; and 2 more"},
+			"uplink of 1: t 1; uplink of 2: t 1; uplink of 3: t 1; uplink of 4: t 1; uplink of 5: t 1; and 2 more"},
 		{"an unknown body", "", `{"a":1}`, ""},
 	}
 	p := NewProcessor(nil, nil)
@@ -85,6 +85,27 @@ func TestEventsAreFoundByBodyAndQuery(t *testing.T) {
 		}))
 		if strings.Join(got, "|") != want {
 			t.Errorf("events of %s = %q, want %q", query, got, want)
+		}
+	}
+}
+
+func TestEventsAreFoundByDevice(t *testing.T) {
+	f := newFlow(t)
+	f.run()
+	f.post("/webhooks/lorawan?event=join", "hook-1", `{"deviceInfo":{"devEui":"A84041D2C5182F01"}}`)
+	f.post("/webhooks/lorawan?event=join", "hook-1", `{"deviceInfo":{"devEui":"a84041d2c5182f02","deviceName":"a84041d2c5182f01"}}`)
+	f.post("/webhooks/lorawan", "hook-1", `{"applicationID":"1","devEUI":"qEBB0sUYLwM=","rxInfo":[],"fCnt":1,"fPort":2,"data":"AQ=="}`)
+	f.waitProcessed()
+	for device, want := range map[string]string{
+		"a84041d2c5182f01": "join of a84041d2c5182f01", "a84041d2c5182f03": "uplink of a84041d2c5182f03: FCnt 1, FPort 2, 1 byte", "a84041d2c5182f": "",
+	} {
+		var got []string
+		relaytest.NoError(t, f.intake.Events(t.Context(), event.Filter{Device: device}, 0, func(e event.Event, _ uint64) bool {
+			got = append(got, e.Outcome)
+			return true
+		}))
+		if strings.Join(got, "|") != want {
+			t.Errorf("events of %s = %q, want %q", device, got, want)
 		}
 	}
 }

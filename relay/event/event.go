@@ -76,7 +76,7 @@ type Filter struct {
 	State   State
 	Account relay.AccountID
 	Source  string
-	Device  string // part of the body, path or query, in any case; separators in identifiers are ignored
+	Device  string // a normalized identifier of a device of the event
 	Query   string // part of the body, path, query, ID, reason, notes or outcome, in any case; only the stored outcomes of uplinks are searched
 	Reason  string // part of the reason, in any case
 	Number  string // a complete number or sender in the description of the event, such as "from 447700900123 to 4490"

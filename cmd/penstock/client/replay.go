@@ -52,7 +52,7 @@ type selectFlags struct {
 type replayEventsCommand struct {
 	selectFlags
 	Source string `help:"The sender or carrier, for example kannel." placeholder:"NAME"`
-	Device string `help:"The device, or another text in the request." placeholder:"TEXT"`
+	Device string `help:"The identifier of a device." placeholder:"ID"`
 
 	Decoder string `help:"Only frames of devices with this decoder." placeholder:"ID"`
 	Relay   string `help:"Only messages that go to this relay." placeholder:"ID"`

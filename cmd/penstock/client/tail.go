@@ -19,7 +19,7 @@ type Tail struct {
 	State   string `help:"done, quarantined, unrouted or pending." placeholder:"STATE"`
 	Account string `help:"The account's name or id." placeholder:"ACCOUNT"`
 	Source  string `help:"The sender or carrier, for example kannel." placeholder:"NAME"`
-	Device  string `help:"The device, or another text in the request." placeholder:"TEXT"`
+	Device  string `help:"The identifier of a device." placeholder:"ID"`
 	Query   string `short:"q" name:"q" help:"A text in the event." placeholder:"TEXT"`
 	Last    int    `short:"n" help:"First print the last N events." placeholder:"N"`
 	Flags
