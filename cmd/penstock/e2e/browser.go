@@ -173,7 +173,7 @@ func (b *Browser) clickFirst(label, elements, condition string) {
 // Text returns the visible text of the page.
 func (b *Browser) Text() string {
 	b.T.Helper()
-	text, err := chromedp.Run(b.Ctx, chromedp.Evaluate[string](`document.body.innerText`))
+	text, err := chromedp.Run(b.Ctx, chromedp.Evaluate[string](`document.body.innerText.replaceAll("\u00a0", " ")`))
 	relaytest.NoError(b.T, err)
 	return text
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
@@ -38,6 +39,7 @@ func TestConsoleShowsDevices(t *testing.T) {
 	acme.Do("PATCH", "/iot/devices/"+shed, `{"longitude":"-2.09","latitude":"57.15","frame_logging":"enabled","name":"`+strings.ReplaceAll(markup, `"`, `'`)+`"}`).Mentions(t, 200, "57.15")
 	acme.Post("/iot/devices/"+shed+"/event-markers", `{"event_marker_id":"m1","comment":"New battery"}`).Mentions(t, 201, "New battery")
 	acme.Post("/webhooks/generic/shed", `{"temperature":31}`).Mentions(t, 200, "31")
+	acme.Post("/webhooks/generic/woodshed?decoder_id=sent", `{"temperature":9,"name":"shed"}`).Mentions(t, 200, "9")
 	g.AwaitProcessed()
 
 	b.Press("Refresh")
@@ -48,25 +50,54 @@ func TestConsoleShowsDevices(t *testing.T) {
 	b.Write("input[name=q]", "shed"+kb.Enter)
 	b.AwaitText("<b>Gate</b>", "31 °C")
 	b.Click("tbody a")
-	b.AwaitText("31 °C", "band from minimum to maximum", "About this device")
+	b.AwaitText("31 °C", "minimum to maximum", "About this device")
 	b.Press("About this device")
 	b.AwaitText("57.15, -2.09")
 	b.AwaitCondition("the chart of the day is drawn", e2e.ChartDrawn)
-	b.Press("Last hour")
-	b.AwaitText("of each half minute")
+	b.Press("Hour")
+	b.AwaitText("of each half-minute interval", "Dashed lines are markers: New battery")
 	b.AwaitCondition("the chart of the hour is drawn", e2e.ChartDrawn)
 	b.Click(`nav.tabs a[href*="tab=alarms"]`)
 	b.AwaitText("No alarms.")
 	b.Press("Settings")
 	b.AwaitText("New battery")
+	checkDeviceSettings(b, acme)
 	b.Click(`nav.tabs a[href*="tab=events"]`)
-	b.AwaitText("stored", "temperature 31")
+	b.AwaitText("stored", "Temperature 31 °C")
+	b.Press("Replay all frames of this device")
+	b.AwaitText("Replay 31 events?")
+	b.Press("Cancel")
+	b.Press("All events")
+	b.AwaitCondition("only events of the device are listed", `document.querySelectorAll(".listing button.open").length === 31 && !document.body.innerText.includes("woodshed")`)
+	b.Click(".listing button.open")
 	b.Press("Timeline")
 	b.AwaitText("Received", "Reading")
 	if !b.EvaluateCondition(`document.title !== "harm" && document.images.length === 0`) {
 		t.Error("the console rendered the name as markup")
 	}
 	b.ExpectNoProblems()
+}
+
+// checkDeviceSettings clears the position and the decoder of the device shed in the open form, and sets them back.
+func checkDeviceSettings(b *e2e.Browser, acme e2e.Client) {
+	b.T.Helper()
+	b.AwaitCondition("decoders are offered", `(document.querySelector("select[name=decoder_id]")?.options.length ?? 0) > 2`)
+	b.AwaitCondition("a location is required", `[...document.querySelector("select[name=location_id]").options].every((o) => o.value)`)
+	for _, want := range []struct{ decoder, latitude string }{{"", ""}, {"sent", "57.15"}, {"lpp", "57.16"}, {"sent", "57.15"}} {
+		b.Do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`{ // chromedp does not set an empty value
+			document.querySelector("select[name=decoder_id]").value = %q;
+			document.querySelector("input[name=latitude]").value = %q;
+		}`, want.decoder, want.latitude)))
+		b.Press("Save")
+		relaytest.Eventually(b.T, fmt.Sprintf("the settings %+v are saved", want), func() (any, bool) {
+			var got struct {
+				DecoderID string `json:"decoder_id"`
+				Latitude  string
+			}
+			acme.Get("/iot/devices/identifier/shed").Decode(b.T, &got)
+			return got, got.DecoderID == want.decoder && got.Latitude == want.latitude
+		})
+	}
 }
 
 // TestConsoleCorrectsADecoder opens a decoder that fails, corrects, tries and saves the decoder, and
@@ -88,7 +119,7 @@ func TestConsoleCorrectsADecoder(t *testing.T) {
 	b.AwaitText("line 1, column")
 	b.Set("textarea[name=source]", "temperature = bytes[1] * 1.0")
 	b.Press("Try on the last frames")
-	b.AwaitText("1 frame: no failures, 1 would store other readings than today.", "(added)")
+	b.AwaitText("1 frame: no failures, 1 would change stored readings.", "(added)")
 	b.Press("Save")
 	b.AwaitText("Saved. New frames use it. Replay to correct stored readings.")
 	b.Press("Preview the replay")

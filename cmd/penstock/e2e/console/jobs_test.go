@@ -25,6 +25,9 @@ const (
 // jobCount is the number of the jobs of operators that the test covers.
 const jobCount = 17
 
+// sensorTypesOffered is the condition that a decoder's page offers sensor types.
+const sensorTypesOffered = `(document.querySelector("select[name=sensor_type_id]")?.options.length ?? 0) > 1`
+
 // worker does jobs in the console and counts its clicks.
 type worker struct {
 	*e2e.Browser
@@ -105,7 +108,7 @@ func TestOperatorsNeedFewClicks(t *testing.T) {
 		w.Press("Save")
 		w.AwaitText("Saved. New frames use it.")
 		w.Write("input[name=key]", "level")
-		w.AwaitCondition("sensor types are offered", `Boolean(document.querySelector("select[name=sensor_type_id]")?.value)`)
+		w.AwaitCondition("sensor types are offered", sensorTypesOffered)
 		w.selectOption("select[name=sensor_type_id]", "temperature")
 		w.Press("Map key")
 		w.AwaitText("level is mapped.")
@@ -119,7 +122,7 @@ func TestOperatorsNeedFewClicks(t *testing.T) {
 	})
 	w.runJob(t, 0, "replay the frames of a decoder", func(w *worker) {
 		w.Press("Events")
-		w.Press("Replay by cause…")
+		w.Press("Replay…")
 		w.AwaitCondition("decoders are offered", `(document.querySelector("dialog select[name=decoder]")?.options.length ?? 0) > 1`)
 		w.selectOption("dialog select[name=decoder]", "per-key")
 		w.submit()
@@ -154,7 +157,7 @@ func TestOperatorsNeedFewClicks(t *testing.T) {
 		w.Write("dialog input[name=name]", "initech")
 		w.submit()
 		w.AwaitText("initech", "No tokens yet.")
-		w.Press("New token")
+		w.Press("New API token")
 		w.submit()
 		w.AwaitText("Copy it now. It is not shown again.")
 		w.AwaitCondition("the token is shown", `document.getElementById("new-token").textContent.length >= 16`)
@@ -224,7 +227,7 @@ func TestOperatorsNeedFewClicks(t *testing.T) {
 	w.runJob(t, 4, "delete a device", func(w *worker) {
 		w.Press("Delete device")
 		w.confirm()
-		w.AwaitText("All devices, longest silent first.", "shed")
+		w.AwaitText("A device is silent if it was not heard for 24 hours.", "shed")
 		w.AwaitCondition("the device is deleted", `!document.body.innerText.includes("Cold room 5")`)
 	})
 	w.runJob(t, 0, "sort and export a list", func(w *worker) {
@@ -359,9 +362,16 @@ func TestOperatorsNeedFewClicks(t *testing.T) {
 		w.submit()
 		w.AwaitText("Meter", "No key is mapped")
 		w.Write("input[name=key]", "total")
-		w.AwaitCondition("sensor types are offered", `Boolean(document.querySelector("select[name=sensor_type_id]")?.value)`)
+		w.AwaitCondition("sensor types are offered", sensorTypesOffered)
+		w.Press("Map key")
+		w.AwaitCondition("a sensor type is required", `document.querySelector("select[name=sensor_type_id]:invalid") !== null`)
+		w.selectOption("select[name=sensor_type_id]", "temperature")
 		w.Press("Map key")
 		w.AwaitText("total is mapped.")
+		w.Click(`button[aria-label="Remove the key total"]`)
+		w.AwaitText("Stored readings stay.")
+		w.confirm()
+		w.AwaitText("total is no longer mapped.", "No key is mapped")
 		w.Press("Delete decoder")
 		w.confirm()
 		w.AwaitText("Decoders turn payloads into readings.")
@@ -395,7 +405,7 @@ func TestOperatorsNeedFewClicks(t *testing.T) {
 		w.Write("input[name=q]", token[:12]+kb.Enter)
 		w.AwaitCondition("one token is found", `document.querySelectorAll('table[aria-label="Tokens"] tbody tr').length === 1`)
 		w.Click(`table[aria-label="Tokens"] a`)
-		w.AwaitText("Verified in this browser: the head is signed", "token generated")
+		w.AwaitText("Verified in this browser: the head is signed", "generated")
 	})
 	w.runJob(t, 0, "generate, claim and annotate a ledger token", func(w *worker) {
 		w.Press("Ledgers")

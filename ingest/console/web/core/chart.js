@@ -12,11 +12,12 @@ const utc = (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC");
 const wholeSteps = [...Array(16).keys()].flatMap((power) => [1, 2, 5].map((n) => n * 10 ** power));
 
 // drawMarks draws a line from top to bottom at each time.
-function drawMarks(plot, marks) {
+function drawMarks(plot, marks, name, dash) {
   const { ctx, bbox } = plot;
   ctx.save();
-  ctx.strokeStyle = colour("--bad");
+  ctx.strokeStyle = colour(name);
   ctx.lineWidth = devicePixelRatio;
+  ctx.setLineDash(dash);
   for (const t of marks) {
     const x = Math.round(plot.valToPos(t, "x", true));
     ctx.beginPath();
@@ -54,15 +55,16 @@ const alone = (plot, i, visible) => {
 //           from, to: the range in seconds, else that of the times,
 //           counts: true for axes in steps of whole numbers,
 //           ranged: (from, to) => {}, after the reader selected a range,
-//           between: [upper, lower], the indices of two series with a filled band between,
-//           marks: times to mark with a line }
+//           between: [upper, lower], the indices of two series with a filled band between, which the legend
+//           shows as one,
+//           marks: times to mark with a red line, notes: with a dashed one }
 // It follows the width of its place and the light or dark of the reader. When the
 // signal ends, it is taken apart.
 export function chart(
   label,
   times,
   series,
-  { signal, height = 220, unit = "", format, from, to, counts, ranged, between, marks = [] } = {}
+  { signal, height = 220, unit = "", format, from, to, counts, ranged, between, marks = [], notes = [] } = {}
 ) {
   const canvas = h("div", { class: "canvas" });
   const place = h("figure", { class: "chart", role: "img", "aria-label": label }, canvas);
@@ -72,13 +74,20 @@ export function chart(
   let plot = null;
   const draw = () => {
     plot?.destroy();
+    const [upper, lower] = between || [],
+      bounds = (i) => i === upper || i === lower;
+    const valueOf = (i, v, at) => {
+      if (v === null || v === undefined) return "";
+      return i === upper ? text(series[lower].values[at]) + " to " + text(v) + unit : text(v) + unit;
+    };
     const lines = series.map((s, i) => ({
       label: s.label,
-      stroke: colourOf(between && i > 0 ? 0 : i),
-      width: between && i > 0 ? 0.5 : 1.5,
+      class: i === upper ? "between" : i === lower ? "unlisted" : null,
+      stroke: colourOf(bounds(i) ? 0 : i),
+      width: bounds(i) ? 1 : 1.5,
       points: { filter: alone, fill: colour("--sheet") },
       fill: s.band ? colourOf(i) + "2b" : undefined,
-      value: (_, v) => (v === null || v === undefined ? "" : text(v) + unit)
+      value: (_, v, __, at) => valueOf(i, v, at)
     }));
     const clock = (u, ticks) =>
       ticks.map((t, i) => {
@@ -123,8 +132,12 @@ export function chart(
           },
           ...lines
         ],
-        bands: between ? [{ series: between.map((i) => i + 1), fill: colourOf(0) + "2b" }] : undefined,
-        hooks: { setSelect: [selected], draw: [(u) => drawMarks(u, marks)] }
+        legend: { markers: { width: 0, fill: (_, i) => colourOf(bounds(i - 1) ? 0 : i - 1) } },
+        bands: between ? [{ series: between.map((i) => i + 1), fill: colourOf(0) + "4d" }] : undefined,
+        hooks: {
+          setSelect: [selected],
+          draw: [(u) => drawMarks(u, notes, "--soft", [4, 4]), (u) => drawMarks(u, marks, "--bad", [])]
+        }
       },
       [times, ...series.map((s) => s.values)],
       canvas

@@ -94,7 +94,7 @@ export const filters = {
     "actor": "text",
     "outcome": ["started", "done", "refused", "failed"],
     "account": "account",
-    "operation": "text",
+    "operation": "operation",
     "target": "text",
     "from": "time",
     "to": "time"
@@ -124,6 +124,7 @@ export const labels = {
   outcome: "Outcome",
   direction: "Direction",
   alarmed: "Alarms",
+  heard: "State",
   order: "Order"
 };
 
@@ -173,12 +174,14 @@ export const optionTexts = {
   dead: "Failed",
   geo: "Prefix",
   vmn: "Virtual number",
+  "heard.silent": "Silent only",
   silent: "Longest silent first",
   account: "By account",
   breaker: "A paused endpoint",
   turn: "An ordered endpoint",
   uplink: "Frame",
   sms: "Inbound SMS",
+  receipt: "Delivery report",
   cdr: "Call records",
   ...jobWords
 };
@@ -192,6 +195,7 @@ export const foremost = [
   "kind",
   "direction",
   "alarmed",
+  "heard",
   "order",
   "account",
   "outcome",

@@ -11,7 +11,7 @@ const timePattern = "\\d{4}-\\d{2}-\\d{2}([ T]\\d{2}:\\d{2}(:\\d{2})?)?";
 
 const inputTypes = {
   number: { inputmode: "numeric" },
-  time: { pattern: timePattern, placeholder: "2026-11-30 14:00", "data-kind": "time" },
+  time: { pattern: timePattern, placeholder: "e.g. 2026-11-30 14:00", "data-kind": "time" },
   area: { spellcheck: "false" },
   password: { type: "password" },
   check: { type: "checkbox" },
@@ -53,21 +53,24 @@ export function field(name, text, kind, value, props) {
 }
 
 // pick is a list of records by name. load returns [[id, name]]; an empty id is offered
-// under the text blank unless the field is required or only the records are meant. changed(id) follows the choice.
-export function pick(name, text, load, value, { blank = "Any", changed, only, ...props } = {}) {
+// under the text blank unless the field is required or only the records are meant. A required field with
+// choose: true has no choice at first. changed(id) follows the choice.
+export function pick(name, text, load, value, { blank = "Any", changed, only, choose, ...props } = {}) {
   const made = field(name, text, [["", blank], ...(value ? [[value, value]] : [])], value, props);
   const select = made.querySelector("select");
   made.ready = load()
     .then((records) => {
       const chosen = select.value;
       const known = !chosen || records.some(([id]) => String(id) === chosen);
+      const first = choose && records.length ? "Choose…" : blank,
+        chooses = only || (props.required && records.length && !choose);
       const options = [
-        ...(only || (props.required && records.length) ? [] : [["", blank]]),
+        ...(chooses ? [] : [["", first]]),
         ...(known ? [] : [[chosen, chosen]]),
         ...records
       ];
       select.replaceChildren(...options.map(([id, label]) => h("option", { value: id }, label)));
-      select.value = chosen || ((only || props.required) && records.length ? records[0][0] : "");
+      select.value = chosen || (chooses && records.length ? records[0][0] : "");
       if (changed) changed(select.value);
     })
     .catch((error) => {

@@ -31,11 +31,12 @@ export function took(ms) {
   return ms < 0.1 ? "under 0.1 ms" : (ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms)) + " ms";
 }
 
-// ago says how far from now a time is: "3 min ago", "in 2 h". A time without a zone, as the
-// interfaces of accounts write it, is in UTC.
+// instant parses a time to milliseconds. A time without a zone, as the interfaces of accounts write it, is in UTC.
+export const instant = (text) => Date.parse(text.includes("T") ? text : text.replace(" ", "T") + "Z");
+
+// ago says how far from now a time is: "3 min ago", "in 2 h".
 export function ago(text) {
-  const utc = text.includes("T") ? text : text.replace(" ", "T") + "Z";
-  const seconds = (Date.now() - Date.parse(utc)) / 1000;
+  const seconds = (Date.now() - instant(text)) / 1000;
   return seconds < -1 ? "in " + span(-seconds) : span(Math.max(0, seconds)) + " ago";
 }
 
@@ -60,6 +61,9 @@ export const json = (value) => JSON.stringify(value, null, 2);
 
 // number rounds to three decimals; "" for null.
 export const number = (v) => (v === null || v === undefined ? "" : String(Math.round(v * 1000) / 1000));
+
+// signed writes a whole number with a minus sign and thousands: "−1,200". grouped has the plus sign too.
+export const signed = (n) => n.toLocaleString("en").replace("-", "−");
 
 // bytes writes a size in decimal units, as operators sell data.
 export function bytes(n) {

@@ -6,6 +6,7 @@ import { button, h } from "../core/dom.js";
 import { during } from "../core/form.js";
 import { plural } from "../core/format.js";
 import { mayChange } from "../core/session.js";
+import { valueOf } from "./deviceparts.js";
 import { muteIn, unmute } from "./mutes.js";
 import { records } from "./pickers.js";
 
@@ -21,6 +22,19 @@ export const conditionOf = (a) => (ruleOf(a) && ruleOf(a).when) || "";
 // looksAt reports whether a condition looks at a value.
 export const looksAt = (condition, key) =>
   condition.includes('values["' + key + '"]') || condition.split(/[^\w.]+/).includes("values." + key);
+
+// alarmReadings returns the readings of an alarm; the values of the rule's condition come first.
+export const alarmReadings = (a) =>
+  Object.entries(a.readings)
+    .map(([key, v]) => [key, valueOf(v) + (v.units ? "\u00a0" + v.units : "")])
+    .sort(([one], [other]) => looksAt(conditionOf(a), other) - looksAt(conditionOf(a), one));
+
+// alarmSummary is the first two readings in a line.
+export const alarmSummary = (a) =>
+  alarmReadings(a)
+    .slice(0, 2)
+    .map((r) => r.join(" "))
+    .join(", ");
 
 export const ruleLink = (a) => link("rules", { id: a.rule_id, account: String(a.account) }, ruleName(a));
 export const alarmDevice = (a) => a.device_name || a.device_id;

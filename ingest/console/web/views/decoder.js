@@ -10,7 +10,7 @@ import { exact, iso, newestFirst, plural } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may, mayChange, ownAccount } from "../core/session.js";
 import { guard, saved } from "../core/unsaved.js";
-import { codecs, deviceTypes, typeName } from "./deviceparts.js";
+import { codecs, deviceTypes, readingText, typeName } from "./deviceparts.js";
 import { foretell, replayEvents } from "./events.js";
 import { addSensorType, sensorTypes } from "./pickers.js";
 import { tried } from "./try.js";
@@ -69,21 +69,18 @@ export function addDecoder(presets = {}) {
   );
 }
 
-const effectOf = (r) =>
-  r.key +
-  " " +
-  (r.text === undefined ? r.value : r.text) +
-  (r.effect && r.effect !== "unchanged" ? " (" + r.effect + ")" : "");
 // summaryOf is the result of a trial on one frame, in a line.
-function summaryOf(f) {
+function summaryOf(f, sensors) {
+  const effectOf = (r) =>
+    readingText(r, sensors) + (r.effect && r.effect !== "unchanged" ? " (" + r.effect + ")" : "");
   const result = f.errors.length
     ? f.errors[0].message
     : f.refused || f.readings.map(effectOf).join(", ") || "no readings";
   return exact(f.time).slice(0, 19) + " — " + result;
 }
 
-// results shows the results of a trial, the failures first.
-function results(found) {
+// results shows the results of a trial, the failures first. Without failures and changes it is one line that unfolds.
+function results(found, d) {
   const frames = newestFirst(found);
   if (!frames.length)
     return h(
@@ -95,16 +92,23 @@ function results(found) {
     differing = frames.filter((f) => f.readings.some((r) => r.effect === "changed" || r.effect === "added"));
   const words = [
     plural(frames.length, "frame") + ": " + (failing.length ? plural(failing.length, "fails", "fail") : "no failures"),
-    differing.length && differing.length + " would store other readings than today"
+    differing.length && differing.length + " would change stored readings"
   ]
     .filter(Boolean)
     .join(", ");
-  return [
-    h("p", { class: failing.length ? "wrong" : "said" }, words + "."),
-    [...failing, ...frames.filter((f) => !failing.includes(f))].map((f, i) =>
-      h("details", { open: i === 0 }, h("summary", null, summaryOf(f)), tried(f))
-    )
-  ];
+  const sensors = d.sensors.map((s) => ({ ...s, name: "", type_name: s.name })),
+    ordered = [...failing, ...frames.filter((f) => !failing.includes(f))];
+  const list = ordered.map((f, i) =>
+    h("details", { open: failing.length > 0 && i === 0 }, h("summary", null, summaryOf(f, sensors)), tried(f))
+  );
+  return failing.length
+    ? h("div", { class: "trial" }, h("p", { class: "wrong" }, words + "."), list)
+    : h(
+        "details",
+        { class: "trial", open: differing.length > 0 },
+        h("summary", { class: "said" }, words + "."),
+        list
+      );
 }
 
 // codecForm is the form that changes and tries a codec.
@@ -151,7 +155,7 @@ function codecForm(d, devices, params, signal) {
         ...edited(),
         last: lastFrames
       };
-      answer.replaceChildren(...[results((await call("tryDecoder", { body, signal })).data)].flat(3));
+      answer.replaceChildren(results((await call("tryDecoder", { body, signal })).data, d));
     });
   const save = (clicked) =>
     during(clicked, note, async () => {
@@ -193,7 +197,7 @@ function replayForm(d, devices, params, signal) {
       }
     },
     field("from", "From (UTC)", "time", iso(Date.now() - 7 * 86400e3), { required: true }),
-    field("to", "To (UTC)", "time", "", {}),
+    field("to", "To (UTC)", "time", "", { hint: "Empty: now." }),
     field(
       "device",
       "Frames of",
@@ -220,9 +224,8 @@ function replayForm(d, devices, params, signal) {
     )
   );
   const selection = () => {
-    const { device: identifier, ...v } = valuesOf(form);
     const limits = { decoder: d.id, kind: "uplink", account: String(d.account) };
-    return { ...v, ...(identifier ? { q: identifier } : {}), ...limits };
+    return { ...valuesOf(form), ...limits };
   };
   return [form, note];
 }
@@ -235,12 +238,15 @@ function keysForm(d, note, again) {
   const remove = (key) =>
     button(
       "Remove",
-      (e) =>
+      async (e) => {
+        const effect = "New frames no longer store it. Stored readings stay.";
+        if (!(await ask("Remove the key " + key + "?", effect, "Remove"))) return;
         during(e.target, note, async () => {
           await call("deleteDecoderSensor", { path: { ...path, key }, as: acct });
           again();
           return key + " is no longer mapped.";
-        }),
+        });
+      },
       { "aria-label": "Remove the key " + key }
     );
   const rows = d.sensors.map((s) => [
@@ -276,7 +282,11 @@ function keysForm(d, note, again) {
           { id: "unmapped" },
           unmapped.map((k) => h("option", { value: k.key }))
         ),
-        pick("sensor_type_id", "Measures", sensorTypes, "", { required: true, blank: "No sensor type is declared" })
+        pick("sensor_type_id", "Measures", sensorTypes, "", {
+          required: true,
+          choose: true,
+          blank: "No sensor type is declared"
+        })
       ],
       save: async (v) => {
         await call("addDecoderSensor", { path, body: v, as: acct });
@@ -342,7 +352,7 @@ export async function showDecoder(main, params, signal) {
   const count = plural(devices.length, "device") + (devices.length === 50 ? " or more" : "");
   const keysNote = told();
   const keys = section(
-    "Keys",
+    "Mapped keys",
     async () => {
       d = await load();
       return keysForm(d, keysNote, () => keys.again());
@@ -357,7 +367,7 @@ export async function showDecoder(main, params, signal) {
         pairs([
           ["Account", account(d.account)],
           ["Description", d.description],
-          ["Type of devices", typeName(d.type)],
+          ["Devices", typeName(d.type)],
           ["Reads", reads],
           [
             "Used by",
@@ -366,11 +376,11 @@ export async function showDecoder(main, params, signal) {
           ["Id", code(d.id)]
         ])
       ),
-      h("h2", null, "Codec"),
+      h("h2", null, "Decoding"),
       codecForm(d, devices, params, signal),
       keys,
       may("replayEvents") && [h("h2", null, "Replay history"), replayForm(d, devices, params, signal)],
-      mayChange() && [h("h2", null, "Delete"), h("p", { class: "bar" }, remove(d, note)), note]
+      mayChange() && [h("p", { class: "bar" }, remove(d, note)), note]
     ]
       .flat(3)
       .filter(Boolean)

@@ -9,13 +9,15 @@ import { mayChange } from "../core/session.js";
 import { addDecoder, lastHeard, showDecoder } from "./decoder.js";
 import { codecWord } from "./deviceparts.js";
 
+const testedFrames = 5;
+
 // verdict tries a decoder on the last frames of the device that was heard last.
 async function verdict(d, signal) {
   const hint = (text) => h("span", { class: "hint" }, text);
   const [device] = await lastHeard(d, signal);
   if (!device) return hint("no device uses it");
-  const frames = (await call("tryDecoder", { body: { account: d.account, device_id: device.id, last: 5 }, signal }))
-    .data;
+  const body = { account: d.account, device_id: device.id, last: testedFrames },
+    frames = (await call("tryDecoder", { body, signal })).data;
   const failing = frames.filter((f) => f.errors.length || f.refused);
   if (!frames.length) return hint("no frame in the journal");
   if (!failing.length) return state("ok");
@@ -64,7 +66,7 @@ const list = (main, params, signal) => {
     view: "decoders",
     op: "listDecodersOfAccounts",
     title: "Decoders",
-    intro: "Decoders turn payloads into readings. “Last frames” shows a test run; nothing is stored.",
+    intro: "Decoders turn payloads into readings. The test stores nothing.",
     key: (d) => d.account + "/" + d.id,
     empty: () => [
       h("p", null, "No decoders yet."),
@@ -85,7 +87,7 @@ const list = (main, params, signal) => {
           d.name && d.name !== d.id && h("div", { class: "hint nowrap" }, d.id)
         ]
       },
-      { head: "Last frames", cell: tested },
+      { head: "Test on last " + testedFrames + " frames", cell: tested },
       { head: "Codec", value: (d) => d.codec, cell: (d) => codecWord(d.codec) },
       { head: "Keys", value: (d) => d.keys.join(" "), cell: (d) => long(d.keys.join(", ")), rest: true },
       { head: "Account", value: (d) => d.account_name, cell: (d) => account(d.account), rest: true }

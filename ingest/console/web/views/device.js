@@ -7,13 +7,22 @@ import { call } from "../core/api.js";
 import { chart } from "../core/chart.js";
 import { button, code, h, long, pairs, pre, stamp, state, table, told, when } from "../core/dom.js";
 import { ask, during, editor, field, pick, valuesOf } from "../core/form.js";
-import { cut, iso, json, newestFirst, number, plural } from "../core/format.js";
+import { capital, cut, exact, instant, iso, json, newestFirst, number, plural } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may, mayChange } from "../core/session.js";
-import { alarmActions, isMuted, loadRules, ruleLink } from "./alarmparts.js";
-import { battery, deviceState, heard, sensorName, strength, typeName } from "./deviceparts.js";
+import { alarmActions, alarmSummary, isMuted, loadRules, ruleLink } from "./alarmparts.js";
+import {
+  battery,
+  deviceState,
+  heard,
+  measured,
+  readingText,
+  sensorName,
+  strength,
+  typed,
+  typeName
+} from "./deviceparts.js";
 import { decodersOf, locationsOf } from "./pickers.js";
-import { valueOf } from "./try.js";
 import { replayEvents } from "./events.js";
 
 const spans = { hour: 3600, day: 86400, week: 7 * 86400, month: 30 * 86400 };
@@ -66,26 +75,27 @@ async function readingsOf(d, range, signal) {
 
 // head shows the state of a device and its newest values.
 function head(d) {
-  const measured = d.sensors.filter((s) => s.at),
+  const read = d.sensors.filter((s) => s.at),
     waiting = d.sensors.filter((s) => !s.at);
+  const withFrame = (s) => Math.abs(Date.parse(s.at) - Date.parse(d.last_seen_at)) < 60e3; // the line above has its age
   return [
     d.missing.map((m) => h("p", { class: "note" }, "Not shown, " + m)),
     h("p", { class: "bar" }, deviceState(d), h("span", { class: "hint" }, heard(d))),
     h(
       "div",
       { class: "tiles values" },
-      measured.map((s) =>
+      read.map((s) =>
         h(
           "div",
           { class: "tile" },
-          h("b", null, s.value === null ? cut(s.text, 24) : number(s.value) + " " + s.metric_units),
-          sensorName(s),
-          h("div", { class: "hint" }, when(s.at))
+          h("b", null, s.value === null ? cut(s.text, 24) : measured(number(s.value), s.metric_units)),
+          sensorName(s, d.sensors),
+          !withFrame(s) && h("div", { class: "hint" }, when(s.at))
         )
       )
     ),
     waiting.length > 0 &&
-      h("p", { class: "hint" }, "No reading yet: " + waiting.map((s) => sensorName(s)).join(", ") + "."),
+      h("p", { class: "hint" }, "No readings yet: " + waiting.map(typed).join(", ") + "."),
     d.sensors.length === 0 &&
       h(
         "p",
@@ -135,29 +145,50 @@ function about(d) {
   );
 }
 
+// intervalOf names an interval: "hour", "ten-minute interval".
+const intervalOf = (granularity) =>
+  granularity.includes("_") ? granularity.replace("_", "-").replace(/s$/, "") + " interval" : granularity;
+
+// notesOf explains the lines of alarms and markers in a chart.
+function notesOf(alarms, markers) {
+  const texts = markers.slice(0, 5).map((m) => m.comment + " (" + exact(m.created_at) + ")");
+  return [
+    alarms.length > 0 && "Red lines are alarms.",
+    texts.length > 0 && "Dashed lines are markers: " + texts.join(", ") + (markers.length > 5 ? " …" : ".")
+  ];
+}
+
 // drawn makes a chart of each sensor: the mean with a band from minimum to maximum, and a
-// vertical line at each alarm. Intervals without readings are gaps.
-function drawn(found, raised, params, signal, charts) {
+// vertical line at each alarm and marker. Intervals without readings are gaps. The chart of a new device begins
+// with the device.
+function drawn(d, found, raised, markers, params, signal, charts) {
   charts.splice(0).forEach((made) => made.end());
-  const from = Date.parse(found.meta.from) / 1000,
-    to = Date.parse(found.meta.to) / 1000;
+  const to = Date.parse(found.meta.to) / 1000,
+    first = Math.min(...found.data.map((s) => Date.parse(s.buckets[0].at)), Date.parse(d.created_at));
+  const asked = Date.parse(found.meta.from) / 1000,
+    from = params.from ? asked : Math.max(asked, Math.min(first / 1000, to - 600));
+  const within = (t) => t >= from && t <= to;
   const ranged = (a, b) =>
     go("devices", { id: params.id, account: params.account, from: iso(a * 1000), to: iso(b * 1000) });
-  const marks = raised.map((a) => Date.parse(a.raised_at) / 1000).filter((t) => t >= from && t <= to);
+  const marks = raised.map((a) => Date.parse(a.raised_at) / 1000).filter(within),
+    noted = markers.filter((m) => within(instant(m.created_at) / 1000)),
+    notes = noted.map((m) => instant(m.created_at) / 1000);
+  const typeOf = (s) => ({ key: s.key, type_name: s.name });
   const figures = found.data.map((s) => {
     const times = s.buckets.map((b) => Date.parse(b.at) / 1000),
       line = (label, key) => ({ label, values: s.buckets.map((b) => b[key]) });
+    const title = sensorName(typeOf(s), found.data.map(typeOf));
     const made = chart(
-      (s.name || s.key) + " over time: minimum, mean and maximum",
+      title + " over time: minimum, mean and maximum",
       times,
-      [line("mean", "mean"), line("min", "min"), line("max", "max")],
-      { signal, unit: s.metric_units && " " + s.metric_units, from, to, ranged, between: [2, 1], marks }
+      [line("mean", "mean"), line("minimum", "min"), line("minimum to maximum", "max")],
+      { signal, unit: s.metric_units && " " + s.metric_units, from, to, ranged, between: [2, 1], marks, notes }
     );
     charts.push(made);
     return h(
       "div",
       { class: "sheet" },
-      h("h3", null, s.name || s.key, s.metric_units && " in " + s.metric_units),
+      h("h3", null, title, s.metric_units && " in " + s.metric_units),
       made
     );
   });
@@ -168,11 +199,14 @@ function drawn(found, raised, params, signal, charts) {
     h(
       "p",
       { class: "hint" },
-      "Mean of each " +
-        found.meta.granularity.replace(/_/g, " ") +
-        " with a band from minimum to maximum, in UTC." +
-        (marks.length ? " Red lines mark alarms." : "") +
-        " Drag across a chart to zoom."
+      [
+        "The line is the mean of each " + intervalOf(found.meta.granularity) + ", the band minimum to maximum.",
+        "Times in UTC.",
+        ...notesOf(marks, noted),
+        !matchMedia("(pointer: coarse)").matches && "Drag across a chart to zoom."
+      ]
+        .filter(Boolean)
+        .join(" ")
     )
   ];
 }
@@ -182,7 +216,10 @@ function rangeForm(params) {
     chosen = params.from ? "" : params.span || "day",
     range = rangeOf(params);
   const buttons = Object.keys(spans).map((name) =>
-    button("Last " + name, () => go("devices", { ...here, span: name }), { "aria-pressed": String(name === chosen) })
+    button(capital(name), () => go("devices", { ...here, span: name }), {
+      "aria-pressed": String(name === chosen),
+      "aria-label": "Last " + name
+    })
   );
   const own = h(
     "form",
@@ -200,29 +237,26 @@ function rangeForm(params) {
   );
   return h(
     "div",
-    null,
-    h("p", { class: "bar" }, buttons),
+    { class: "bar" },
+    buttons,
     h("details", { open: Boolean(params.from) }, h("summary", null, "Other range"), own)
   );
 }
 
-const timeline = (event) => event && link("trace", { id: event }, "Timeline");
-
 function frames(found) {
   const rows = found.map((f) => [
-    when(f.received_at),
+    f.id ? link("trace", { id: f.id.replace(/\.\d+$/, "") }, when(f.received_at)) : when(f.received_at),
     f.kind,
     f.f_port,
     f.f_cnt,
     f.encrypted ? "encrypted" : code(f.payload),
     f.object || f.samples ? h("details", null, h("summary", null, "values"), pre(json(f.object || f.samples))) : "",
-    f.rssi !== null && f.rssi + " dBm" + (f.snr === null ? "" : ", SNR " + f.snr),
-    f.refused ? [state("refused"), " ", f.refused] : f.note || "stored",
-    timeline(f.id)
+    strength(f),
+    f.refused ? [state("refused"), " ", f.refused] : f.note || "stored"
   ]);
   return table(
     "Raw frames",
-    ["Received", "Kind", "fPort#", "fCnt#", "Payload (hex)", "Decoded by the network", "Signal", "Result", "Event"],
+    ["Received", "Kind", "fPort#", "fCnt#", "Payload (hex)", "Decoded by the network", "Signal", "Result"],
     rows,
     "No raw frames. Enable frame logging in the tab Settings to keep frames for 7 days.",
     { compact: true }
@@ -250,42 +284,60 @@ function recent(found, d) {
           : "The decoder returned no values. ",
         decoder()
       ];
-    return f.readings.map((r) => r.key + " " + valueOf(r)).join(", ");
+    return f.readings.map((r) => readingText(r, d.sensors)).join(", ");
   };
-  return table(
-    "Events",
-    ["Time", "Decodes now to", "Sender", "Payload (hex)", "Event"],
-    newestFirst(found).map((f) => [when(f.time), result(f), f.sender, code(cut(f.payload, 60)), timeline(f.event)]),
-    "No frames in this gateway's journal.",
-    { compact: true }
-  );
+  const sources = new Set(found.map((f) => f.sender)).size;
+  const events = { kind: "uplink", account: String(d.account), device: d.identifier };
+  return [
+    table(
+      "Last frames",
+      ["Time", "Readings", "Source", "Payload (hex)"],
+      newestFirst(found).map((f) => [
+        f.event ? link("trace", { id: f.event }, when(f.time)) : when(f.time),
+        result(f),
+        sources > 1 && f.sender,
+        code(cut(f.payload, 60))
+      ]),
+      "No frames in this gateway's journal.",
+      { compact: true }
+    ),
+    may("listEvents") && h("p", { class: "bar" }, link("events", events, "All events"))
+  ];
 }
 
 const alarmRows = (found, again, note) =>
   table(
     "Alarms",
-    ["Rule", "State", "Raised", "Cleared", "Acknowledged by", "Note", "Action"],
+    ["Rule", "State", "Readings", "Raised", "Cleared", "Acknowledged by", "Note", "Details", "Action"],
     found.map((a) => [
       ruleLink(a),
       [state(a.state), isMuted(a) && [" ", state("muted")]],
-      link(
-        "alarms",
-        { account: String(a.account), device_id: a.device_id, rule_id: a.rule_id, open: a.id },
-        when(a.raised_at)
-      ),
+      alarmSummary(a),
+      when(a.raised_at),
       when(a.cleared_at),
       a.acknowledged_by,
       a.note,
+      link(
+        "alarms",
+        { account: String(a.account), device_id: a.device_id, rule_id: a.rule_id, open: a.id },
+        "Details"
+      ),
       alarmActions(a, note, again)
     ]),
     "No alarms."
   );
 
-// settings is the form that changes a device.
+// settings is the form that changes a device. It sends the fields of shown that have another value, also an empty one.
 function settings(d, params, again) {
   const acct = String(d.account),
     path = { device_id: d.id },
     at = d.position && d.position.source === "device" ? d.position : {};
+  const shown = {
+    decoder_id: d.decoder_id || "",
+    location_id: d.location_id || "",
+    latitude: String(at.latitude ?? ""),
+    longitude: String(at.longitude ?? "")
+  };
   return editor({
     label: "Settings",
     go: "Save",
@@ -293,11 +345,17 @@ function settings(d, params, again) {
       field("name", "Name", "text", d.name, { required: true, maxlength: 255 }),
       field("comment", "Comment", "text", d.comment, { maxlength: 2000 }),
       pick("decoder_id", "Decoder", () => decodersOf(acct), d.decoder_id, { blank: "None" }),
-      pick("location_id", "Location", () => locationsOf(acct), d.location_id, { blank: "None" }),
-      field("latitude", "Latitude", "text", at.latitude, { inputmode: "decimal", hint: "Degrees, north positive." }),
+      pick("location_id", "Location", () => locationsOf(acct), d.location_id, {
+        blank: "None",
+        only: Boolean(d.location_id)
+      }),
+      field("latitude", "Latitude", "text", at.latitude, {
+        inputmode: "decimal",
+        hint: "Degrees; south is negative."
+      }),
       field("longitude", "Longitude", "text", at.longitude, {
         inputmode: "decimal",
-        hint: "Degrees, east positive."
+        hint: "Degrees; west is negative."
       }),
       field("frame_logging", "Frame logging: keep raw frames for 7 days", "check", d.frame_logging)
     ],
@@ -307,9 +365,9 @@ function settings(d, params, again) {
         comment: v.comment || "",
         frame_logging: v.frame_logging ? "enabled" : "disabled"
       };
-      for (const key of ["decoder_id", "location_id", "latitude", "longitude"])
-        if (v[key] && v[key] !== String(d[key] ?? "")) body[key] = v[key];
+      for (const key of Object.keys(shown)) if ((v[key] || "") !== shown[key]) body[key] = v[key] || "";
       await call("patchDevice", { path, body, as: acct });
+      for (const key of Object.keys(shown)) shown[key] = v[key] || "";
       again();
       return "Saved.";
     }
@@ -368,6 +426,8 @@ function markers(d, found, again) {
     mayChange() && form
   ];
 }
+
+const lastFrames = 20; // of the tab Events
 
 const tabs = [
   ["", "Readings"],
@@ -440,22 +500,24 @@ export async function showDevice(main, params, signal) {
   if (tab === "events") {
     const replay = async (e) => {
       const d = await current();
-      const selection = { kind: "uplink", account: params.account, q: d.identifier };
+      const selection = { kind: "uplink", account: params.account, device: d.identifier };
       replayEvents(e.target, { said: note, signal, again: () => {} }, selection);
     };
     main.append(
       section(
-        "Events",
-        async () =>
-          recent(
-            (await call("tryDecoder", { body: { account: params.account, device_id: params.id, last: 20 }, signal }))
-              .data,
-            await current()
-          ),
+        "Last frames",
+        async () => {
+          const body = { account: params.account, device_id: params.id, last: lastFrames },
+            { data } = await call("tryDecoder", { body, signal });
+          return recent(data, await current());
+        },
         {
           signal,
-          actions: may("replayEvents") && button("Replay its frames", replay),
-          hint: "The last frames in this gateway's journal, read with the decoder as it is now. Preview only."
+          actions: may("replayEvents") && button("Replay all frames of this device", replay),
+          hint:
+            "The last " +
+            lastFrames +
+            " frames that arrived, read with the decoder as it is now. Stored readings may differ."
         }
       ),
       section("Raw frames", async () => frames(await own("listFrames")), { signal })
@@ -471,20 +533,23 @@ export async function showDevice(main, params, signal) {
       "Markers",
       async () =>
         markers(await current(), await own("listEventMarkers"), () => notes.again()),
-      { signal }
+      { signal, hint: "Notes at a time, such as a new battery. The chart marks them." }
     );
     if (mayChange())
       main.append(section("", async () => settings(await current(), params, () => top.again()), { signal }));
     main.append(notes);
-    if (mayChange()) main.append(section("Delete", async () => removal(await current()), { signal }));
+    if (mayChange()) main.append(section("", async () => removal(await current()), { signal }));
   } else {
     main.append(
       rangeForm(params),
       section(
         "",
         async () => {
-          const raised = await alarmsOf().catch(() => []);
-          return drawn(await readingsOf(await current(), rangeOf(params), signal), raised, params, signal, charts);
+          const [raised, notes] = await Promise.all(
+            [alarmsOf(), own("listEventMarkers")].map((asked) => asked.catch(() => []))
+          );
+          const d = await current();
+          return drawn(d, await readingsOf(d, rangeOf(params), signal), raised, notes, params, signal, charts);
         },
         { signal, every: params.from ? 0 : 30000 }
       ),

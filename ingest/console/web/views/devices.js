@@ -4,7 +4,7 @@
 import { account, accountNames } from "../core/accounts.js";
 import { go, link } from "../core/address.js";
 import { call } from "../core/api.js";
-import { button, h, wrong } from "../core/dom.js";
+import { button, h, when, wrong } from "../core/dom.js";
 import { editIn, field, pick } from "../core/form.js";
 import { number, plural } from "../core/format.js";
 import { listing } from "../core/list.js";
@@ -17,7 +17,9 @@ import {
   deviceName,
   deviceState,
   deviceTypes,
+  isOld,
   isSilent,
+  measured,
   seen,
   sensorName,
   strength,
@@ -28,6 +30,14 @@ import { addLocation, decoderName, decodersOf, loadDecoders, locationsOf } from 
 const shownValues = 2; // of a row
 
 const isBattery = (s) => /^battery|^vbat/i.test(s.key);
+
+// lastValue shows the newest value of a sensor, with its age if the value is old.
+function lastValue([s, name]) {
+  const value = s.value === null ? s.text : measured(number(s.value), s.metric_units);
+  return isOld(s.at)
+    ? h("div", { class: "soft" }, name + " ", value, ", ", when(s.at))
+    : h("div", null, name + " ", value);
+}
 
 // values asks for the newest values of the devices of a page, one device at a time, and
 // writes them into their places.
@@ -53,11 +63,9 @@ function values(signal) {
             .filter((s) => s.at)
             .sort((a, b) => isBattery(a) - isBattery(b))
             .slice(0, shownValues)
-            .map(
-              (s) => sensorName(s) + " " + (s.value === null ? s.text : number(s.value) + " " + s.metric_units)
-            )
+            .map((s) => [s, sensorName(s, data.sensors)])
         );
-        place.replaceChildren(...known.get(d.id).map((text) => h("div", null, text)));
+        place.replaceChildren(...known.get(d.id).map(lastValue));
       } catch (error) {
         if (error.name === "AbortError") break;
         place.replaceChildren();
@@ -69,7 +77,7 @@ function values(signal) {
     const place = h(
       "div",
       { class: "values" },
-      (known.get(d.id) || []).map((text) => h("div", null, text))
+      (known.get(d.id) || []).map(lastValue)
     );
     waiting.push([d, place]);
     setTimeout(work);
@@ -174,11 +182,17 @@ function list(main, params, signal) {
     view: "devices",
     op: "listDevicesOfAccounts",
     title: "Devices",
-    intro: "All devices, longest silent first. A device is silent if its network has not heard it for 24 hours.",
+    intro: "A device is silent if it was not heard for 24 hours.",
+    filters: { heard: ["silent"] },
     adapt: (query) => ({ order: "silent", ...query }),
-    load: async (query, stop) => {
+    load: async ({ heard: silentOnly, ...query }, stop) => {
       await loadDecoders(stop).catch(() => {});
+      if (silentOnly) query.order = "silent"; // the silent devices come first
       const found = await call("listDevicesOfAccounts", { query, signal: stop });
+      if (silentOnly && !found.data.every(isSilent)) {
+        found.data = found.data.filter(isSilent);
+        found.meta.next = "";
+      }
       const old = place.querySelector("details");
       place.replaceChildren(...[map(found.data, !old || old.open)].filter(Boolean));
       if (found.meta.missing)

@@ -6,9 +6,7 @@ import { all, call } from "../core/api.js";
 import { button, code, h, pairs, stamp, state, table } from "../core/dom.js";
 import { asking, during, field, pick, valuesOf } from "../core/form.js";
 import { took } from "../core/format.js";
-import { codecs, codecWord } from "./deviceparts.js";
-
-export const valueOf = (v) => (v.text === undefined ? String(v.value) : v.text);
+import { codecs, codecWord, valueOf } from "./deviceparts.js";
 
 // tried shows the result of a decoder on a frame beside the stored readings.
 export function tried(f) {
@@ -19,7 +17,7 @@ export function tried(f) {
     valueOf(r),
     r.sensor_type_id,
     stamp(r.time),
-    [state(r.effect), r.effect !== "unchanged" && stored(r) && " stored today: " + valueOf(stored(r))]
+    [state(r.effect), r.effect !== "unchanged" && stored(r) && " stored now: " + valueOf(stored(r))]
   ]);
   return h(
     "div",
@@ -31,11 +29,11 @@ export function tried(f) {
       h("p", { class: "note" }, "Would not be stored: " + f.refused),
     pairs([
       ["Device", f.identifier],
-      ["Sender", f.sender],
+      ["Source", f.sender],
       ["Time", [stamp(f.time), " UTC"]],
       ["fPort", f.fPort],
       ["Payload", code(f.payload)],
-      ["Took", took(f.took_us / 1000)],
+      ["Took", f.took_us >= 10_000 && took(f.took_us / 1000)],
       ["Event", f.event && link("trace", { id: f.event }, "Timeline")],
       ["Notes", f.notes.length > 0 && f.notes.map((n) => h("div", null, n))]
     ]),
@@ -49,14 +47,14 @@ const results = (f, readings) => [
   table(
     "Values",
     ["Key", "Value", "Time (UTC)"],
-    f.values.map((v) => [v.key, valueOf(v), v.time ? stamp(v.time) : "the frame's"]),
+    f.values.map((v) => [v.key, valueOf(v), v.time ? stamp(v.time) : "as the frame"]),
     "No values.",
     { compact: true }
   ),
   h("h3", null, "Readings"),
   table(
     "Readings",
-    ["Key", "Value", "Sensor type", "Time (UTC)", "Compared with today"],
+    ["Key", "Value", "Sensor type", "Time (UTC)", "Compared with stored"],
     readings,
     "No readings: no key is mapped.",
     { compact: true }

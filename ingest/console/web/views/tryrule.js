@@ -7,7 +7,7 @@ import { asking, field, pick } from "../core/form.js";
 import { newestFirst } from "../core/format.js";
 import { conditionOf, loadRules, looksAt } from "./alarmparts.js";
 import { request } from "./explain.js";
-import { valueOf } from "./try.js";
+import { valueOf } from "./deviceparts.js";
 
 function trialOf(v) {
   const body = { device_id: v.device_id };
