@@ -68,14 +68,14 @@ start([
   {
     name: "sims",
     title: "SIMs",
-    group: "SIMs and tokens",
+    group: "SIMs and ledgers",
     needs: "listSIMsOfAccounts",
     load: () => import("./views/sims.js")
   },
   {
     name: "ledgers",
     title: "Ledgers",
-    group: "SIMs and tokens",
+    group: "SIMs and ledgers",
     needs: "listLedgersOfAccounts",
     load: () => import("./views/ledgers.js")
   },
@@ -126,7 +126,7 @@ start([
   },
   {
     name: "explain",
-    title: "Explain",
+    title: "Explain a relay",
     under: "relays",
     needs: "explainRelay",
     load: () => import("./views/explain.js")

@@ -142,9 +142,9 @@ func checkEvents(b *e2e.Browser) {
 func checkExplainAndTry(b *e2e.Browser, g *e2e.Gateway) {
 	b.Open(g.URL() + "/console#explain")
 	b.Write("input[name=to]", "447800055501"+kb.Enter)
-	b.AwaitText("The geographic relay g-get of the account acme takes the message: its prefix 4478000 matches.", "HTTP request", "/get/447700900123/in?m=Test")
+	b.AwaitText("The prefix relay g-get of the account acme takes the message: its prefix 4478000 matches.", "HTTP request", "/get/447700900123/in?m=Test")
 	b.Do(chromedp.Reload())
-	b.AwaitText("The geographic relay g-get of the account acme takes the message")
+	b.AwaitText("The prefix relay g-get of the account acme takes the message")
 	b.Open(g.URL() + "/console#try")
 	b.Set("select[name=codec]", "cayenne_lpp")
 	b.Write("textarea[name=payload]", "01 67 01 10")

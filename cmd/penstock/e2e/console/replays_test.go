@@ -12,7 +12,7 @@ import (
 // openReplay opens the dialog for replays, and limits the replay by one field.
 func openReplay(b *e2e.Browser, field, value string) {
 	b.T.Helper()
-	b.Press("Replay by cause…")
+	b.Press("Replay…")
 	b.AwaitCondition("relays are offered", `(document.querySelector("dialog select[name=relay]")?.options.length ?? 0) > 1`)
 	b.Set("dialog [name="+field+"]", value)
 	b.Press("Continue")

@@ -33,7 +33,7 @@ func checkUserOfAnAccount(b *e2e.Browser, g *e2e.Gateway) {
 		b.T.Errorf("page for a user of one account = %s, want only data of the account", text)
 	}
 	b.Click("tbody a")
-	b.AwaitText("21 °C", "band from minimum to maximum")
+	b.AwaitText("21 °C", "minimum to maximum")
 	for _, view := range [][2]string{{"SIMs", e2e.ActiveSIM}, {"Messages", "4490"}, {"Rules", "No rules yet."}, {"Accounts", "History"}, {"Ledgers", "l1"}, {"Decoders", "acme"}} {
 		b.Press(view[0])
 		b.AwaitText(view[1])

@@ -25,6 +25,9 @@ function load() {
 
 const nameOf = (id) => known.find((a) => a.id === Number(id))?.name || String(id);
 
+// accountName is the name of an account, or the id of one that is not loaded; "" without an id.
+export const accountName = (id) => (id ? nameOf(id) : "");
+
 // account shows the name of an account, with the id on hover; "" without an id.
 export function account(id) {
   if (!id) return "";

@@ -20,11 +20,15 @@ const exportLimit = 10_000; // rows of a file
 const searchTime = 200; // milliseconds of one request of a search
 
 // pickers are the kinds of filters whose values are records: what to pick from, within an
-// account if one is chosen.
+// account if one is chosen. Operations are those of the newest entries of the audit log.
 const pickers = {
   account: accountNames,
   decoder: async (query) => (await all("listDecodersOfAccounts", { query })).map((d) => [d.id, d.name || d.id]),
   device: async (query) => (await all("listDevicesOfAccounts", { query })).map((d) => [d.id, d.name || d.identifier]),
+  operation: async () => {
+    const { data } = await call("listAudit", { query: { limit: 200 } });
+    return [...new Map(data.map((e) => [e.operation, e.action]))].sort(([, a], [, b]) => a.localeCompare(b));
+  },
   rule: async (query) => (await all("listRulesOfAccount", { query })).map((r) => [r.id, r.name || r.id])
 };
 
@@ -51,7 +55,9 @@ export function filterForm(view, op, params, extra = {}) {
   if (names.length === 0) return "";
   const first = names.filter((name) => foremost.includes(name)).slice(0, narrow() ? 1 : names.length),
     further = names.filter((name) => !first.includes(name));
-  const typed = names.some((name) => kinds[name] === "text" || kinds[name] === "time"); // choices apply at once
+  // Choices apply at once.
+  const typed = (fields) => fields.some((name) => kinds[name] === "text" || kinds[name] === "time");
+  const submit = () => h("button", { type: "submit" }, "Show");
   const set = names.filter((name) => params[name]),
     chosen = further.filter((name) => params[name]).length;
   const apply = (form) => go(view, { ...valuesOf(form), sort: params.sort });
@@ -70,11 +76,11 @@ export function filterForm(view, op, params, extra = {}) {
       }
     },
     first.map(make),
-    (typed || set.length > 0) &&
+    (typed(first) || set.length > 0) &&
       h(
         "p",
         { class: "bar" },
-        typed && h("button", { type: "submit" }, "Show"),
+        typed(first) && submit(),
         set.length > 0 && link(view, {}, "Clear")
       ),
     further.length > 0 &&
@@ -82,7 +88,7 @@ export function filterForm(view, op, params, extra = {}) {
         "details",
         { open: chosen > 0 && !narrow(), class: "wide" },
         h("summary", null, "More filters" + (chosen ? " (" + chosen + " set)" : "")),
-        h("div", { class: "filters" }, further.map(make))
+        h("div", { class: "filters" }, further.map(make), !typed(first) && typed(further) && submit())
       )
   );
   return form;
@@ -101,10 +107,12 @@ const filterOf = (o, params) =>
 //   intro, empty       one sentence each; without filters, "No x match the filters." is "No x
 //                      yet."; empty may be a function that returns nodes
 //   columns            [{ head, cell: (x) => nodes, value: (x) => what to sort by and export,
-//                      number, rest, roomy, exported }]: rest columns are left out on a phone,
-//                      roomy ones hold longer texts, exported ones are in files only
-//   name, detail       name: the text of the button that opens a row; detail: what it shows.
-//                      Without them the first column is a cell like the others
+//                      number, rest, roomy, exported, first }]: rest columns are left out on a
+//                      phone, where first ones and the state stand in the first line without
+//                      their heads; roomy ones hold longer texts, exported ones are in files only
+//   name, detail       name: the text of the button that opens a row, "" for a button before the
+//                      first cell; detail: what it shows. Without them the first column is a
+//                      cell like the others
 //   searches           whether the operation takes search_ms
 //   key                the id of a row, if it is not x.id
 //   act, selectable    the operation for which rows are selected, or a function that reports
@@ -338,6 +346,19 @@ function drawPage(state) {
   ];
 }
 
+// classOf returns the classes of a cell.
+const classOf = (c, i) =>
+  [
+    c.number && "number",
+    c.rest && "rest",
+    c.roomy && "roomy",
+    i === 0 && "lead",
+    c.first && "first",
+    c.head === "State" && "pill"
+  ]
+    .filter(Boolean)
+    .join(" ");
+
 // drawRow returns the row of a record and, if it is open, a second row with the whole record.
 function drawRow(state, x, boxes) {
   const { o, ctx, params, opened } = state,
@@ -358,13 +379,16 @@ function drawRow(state, x, boxes) {
     box.checked = ctx.chosen.has(id);
     boxes.push(box);
   }
-  const toggle = o.detail && button(o.name(x), () => unfold(), { class: "open", id: "open-" + id, title: id });
+  const name = o.detail && o.name(x),
+    label = name ? false : "Details of " + id;
+  const toggle =
+    o.detail && button(name, () => unfold(), { class: "open", id: "open-" + id, title: id, "aria-label": label });
   const mark = fresh && h("span", { class: "state good" }, "new");
   const cells = state.columns.map((c, i) =>
     cell(
       i === 0 ? [toggle, " ", c.cell(x), mark] : c.cell(x),
       c.head,
-      [c.number && "number", c.rest && "rest", c.roomy && "roomy", i === 0 && "lead"].filter(Boolean).join(" ") || false
+      classOf(c, i) || false
     )
   );
   const selects = state.picking && cell(box || "", "Select", "selects");

@@ -77,7 +77,7 @@ async function route() {
   offer(allowed);
   byId("views").hidden = byId("menu").hidden = byId("leave").hidden = false;
   unfold(false);
-  byId("menu").textContent = "☰ " + here.title;
+  byId("menu").textContent = "☰ Menu";
   for (const a of byId("views").querySelectorAll("a")) {
     if (a.hash === address(here.under || here.name)) a.setAttribute("aria-current", "page");
     else a.removeAttribute("aria-current");

@@ -3,9 +3,9 @@
 import { forget } from "../core/accounts.js";
 import { address, go, link } from "../core/address.js";
 import { all, call } from "../core/api.js";
-import { button, code, h, pairs, state, table, told, when } from "../core/dom.js";
+import { button, code, h, state, table, told, when } from "../core/dom.js";
 import { ask, copyButton, during, editIn, field, overlay } from "../core/form.js";
-import { plural } from "../core/format.js";
+import { plural, signed } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may, mayAdmin, ownAccount } from "../core/session.js";
 import { drift } from "./drift.js";
@@ -54,7 +54,7 @@ export function showToken(made) {
 // addToken asks for the scopes of a new token and shows it.
 export function addToken(acct, again) {
   editIn(
-    "New token",
+    "New API token",
     {
       go: "Create token",
       fields: [
@@ -157,7 +157,11 @@ function list(main, params, signal) {
         ]);
         if (params.sort === "Credit") rows.sort((a, b) => a[1] - b[1]);
         const empty = ["No accounts yet. ", mayAdmin() && link("start", {}, "First steps")];
-        return table("Accounts", ["Account", "Credit#", "Id#"], rows, empty, { compact: true });
+        return h(
+          "div",
+          { class: "half" },
+          table("Accounts", ["Account", "Credit#", "Id#"], rows, empty, { compact: true })
+        );
       },
       { signal, every: 30_000 }
     )
@@ -171,10 +175,10 @@ function credit(acct, params, signal) {
       const found = await call("listCredit", { query: { account: acct, cursor: params.cursor, limit: 50 }, signal });
       const rows = found.data.map((c) => [
         when(c.at),
-        c.credits > 0 ? "+" + c.credits : c.credits,
-        c.balance,
+        (c.credits > 0 ? "+" : "") + signed(c.credits),
+        signed(c.balance),
         reasons[c.reason] || c.reason,
-        code(c.reference)
+        (c.reason === "sent" || c.reason === "refund" ? "Message " : "") + c.reference
       ]);
       const here = { id: params.id, tab: "credit" };
       return [
@@ -226,7 +230,7 @@ function tokens(acct, signal) {
         permitted(t.scopes),
         t.source,
         t.created_at && when(t.created_at),
-        t.document && "inventory " + t.document,
+        t.document && "inventory document “" + t.document + "”",
         code(t.id),
         !t.document && revoke(t)
       ]);
@@ -234,11 +238,17 @@ function tokens(acct, signal) {
         h(
           "p",
           { class: "bar" },
-          button("New token", () => addToken(acct, () => part.again()), { class: "main" })
+          button("New API token", () => addToken(acct, () => part.again()), { class: "main" })
         ),
-        table("Tokens", ["Permits", "Source", "Created", "Declared by", "Id", "Change"], rows, "No tokens yet.", {
-          compact: true
-        })
+        table(
+          "Tokens",
+          ["Permits", "Name in the path", "Created", "Declared by", "Id", "Change"],
+          rows,
+          "No tokens yet.",
+          { compact: true }
+        ),
+        found.some((t) => t.document) &&
+          h("p", { class: "hint" }, "Tokens of an inventory document are revoked in the document.")
       ];
     },
     { signal }
@@ -288,11 +298,23 @@ function settings(a, note) {
     });
   };
   return [
-    h("h2", null, "Delete"),
     h("p", { class: "bar" }, button("Delete account", remove, { class: "danger" })),
     note
   ];
 }
+
+// lists are the views that show the records of one account: view, text, operation.
+const lists = [
+  ["devices", "Devices", "listDevicesOfAccounts"],
+  ["alarms", "Alarms", "listAlarmsOfAccount"],
+  ["rules", "Rules", "listRulesOfAccount"],
+  ["messages", "Messages", "listMessages"],
+  ["relays", "Relays", "listRelaysOfAccounts"],
+  ["sims", "SIMs", "listSIMsOfAccounts"],
+  ["ledgers", "Ledgers", "listLedgersOfAccounts"],
+  ["events", "Events", "listEvents"],
+  ["deliveries", "Deliveries", "listDeliveries"]
+];
 
 async function one(main, params, signal) {
   const acct = params.id,
@@ -301,32 +323,18 @@ async function one(main, params, signal) {
   const id = String(found.id),
     tab = params.tab || (mayAdmin() ? "" : "credit");
   const tabs = [
-    mayAdmin() && ["", "Tokens"],
+    mayAdmin() && ["", "API tokens"],
     may("listCredit") && ["credit", "Credit"],
     mayAdmin() && ["users", "Users"],
     mayAdmin() && ["settings", "Settings"]
   ].filter(Boolean);
   main.append(
     ownAccount() ? "" : h("p", { class: "back" }, link("accounts", {}, "← Accounts")),
-    h("h1", null, found.name),
+    h("h1", null, found.name, " ", h("span", { class: "hint" }, "id " + found.id)),
     h(
-      "div",
-      { class: "sheet" },
-      pairs([
-        [
-          "See",
-          h(
-            "span",
-            { class: "bar tight" },
-            link("devices", { account: id }, "Devices"),
-            link("relays", { account: id }, "Relays"),
-            link("rules", { account: id }, "Rules"),
-            link("messages", { account: id }, "Messages"),
-            link("sims", { account: id }, "SIMs")
-          )
-        ],
-        ["Id", found.id]
-      ])
+      "nav",
+      { class: "bar spaced", "aria-label": "Of this account" },
+      lists.filter(([, , needs]) => may(needs)).map(([view, text]) => link(view, { account: id }, text))
     ),
     h(
       "nav",

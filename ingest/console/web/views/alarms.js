@@ -1,6 +1,6 @@
 // Alarms of one or all accounts, their acknowledgement, and mutes.
 
-import { account } from "../core/accounts.js";
+import { account, accountName } from "../core/accounts.js";
 import { link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { button, code, h, long, pairs, stamp, state, table, when } from "../core/dom.js";
@@ -12,26 +12,15 @@ import {
   acknowledge,
   alarmActions,
   alarmDevice,
-  conditionOf,
+  alarmReadings,
+  alarmSummary,
   isMuted,
   loadRules,
-  looksAt,
   ruleLink,
   ruleName
 } from "./alarmparts.js";
-import { valueOf } from "./try.js";
 
 const device = (a) => link("devices", { id: a.device_id, account: String(a.account) }, alarmDevice(a));
-// readings returns the readings of an alarm; the values of the rule's condition come first.
-const readings = (a) =>
-  Object.entries(a.readings)
-    .map(([key, v]) => [key, valueOf(v) + (v.units && " " + v.units)])
-    .sort(([one], [other]) => looksAt(conditionOf(a), other) - looksAt(conditionOf(a), one));
-const summary = (a) =>
-  readings(a)
-    .slice(0, 2)
-    .map(([key, value]) => key + " " + value)
-    .join(", ");
 
 function alarmDetail(a, ctx) {
   const note = field("note", "Note", "text", a.note, { maxlength: 500, wide: true });
@@ -49,7 +38,7 @@ function alarmDetail(a, ctx) {
       ["Alarm", code(a.id)]
     ]),
     h("h3", null, "Readings that raised it"),
-    table("Readings of " + a.id, ["Key", "Value"], readings(a), "No readings.", { compact: true }),
+    table("Readings of " + a.id, ["Key", "Value"], alarmReadings(a), "No readings.", { compact: true }),
     mayChange() && note,
     h(
       "p",
@@ -73,10 +62,10 @@ export const show = (main, params, signal) => {
     view: "alarms",
     op: "listAlarmsOfAccount",
     title: "Alarms",
-    intro: "Alarms of rules, newest first.",
+    intro: "Alarms that rules raised, newest first.",
     act: mayChange,
     empty: "No alarms match the filters.",
-    name: alarmDevice,
+    name: () => "",
     selectable: (a) => !a.acknowledged_at,
     selects: "not acknowledged",
     detail: alarmDetail,
@@ -85,9 +74,9 @@ export const show = (main, params, signal) => {
       return call("listAlarmsOfAccount", { query, signal: stop });
     },
     columns: [
-      { head: "Device", value: alarmDevice, cell: () => "" },
+      { head: "Device", value: alarmDevice, cell: device },
       { head: "Rule", value: ruleName, cell: ruleLink },
-      { head: "Readings", value: summary, cell: (a) => long(cut(summary(a), 90)) },
+      { head: "Readings", value: alarmSummary, cell: (a) => long(cut(alarmSummary(a), 90)) },
       {
         head: "State",
         value: (a) => a.state,
@@ -97,14 +86,15 @@ export const show = (main, params, signal) => {
           a.acknowledged_at && h("div", { class: "hint" }, "acknowledged by " + a.acknowledged_by)
         ]
       },
-      { head: "Raised", value: (a) => a.raised_at, cell: (a) => when(a.raised_at) },
+      { head: "Raised", value: (a) => a.raised_at, cell: (a) => when(a.raised_at), first: true },
       {
-        head: "Lasted",
+        head: "Duration",
         value: (a) => Date.parse(a.cleared_at || new Date()) - Date.parse(a.raised_at),
-        cell: (a) => h("span", { class: "nowrap" }, lasted(a.raised_at, a.cleared_at)),
+        cell: (a) =>
+          h("span", { class: "nowrap" }, lasted(a.raised_at, a.cleared_at) + (a.cleared_at ? "" : " so far")),
         rest: true
       },
-      { head: "Account", value: (a) => a.account, cell: (a) => account(a.account), rest: true },
+      { head: "Account", value: (a) => accountName(a.account), cell: (a) => account(a.account), rest: true },
       { head: "Action", cell: (a) => alarmActions(a, ctxNow.said, ctxNow.again) }
     ],
     actions: (ctx) => {

@@ -1,7 +1,7 @@
 // The audit log: who changed what.
 
-import { account } from "../core/accounts.js";
-import { code, h, long, pairs, pre, stamp, state, when } from "../core/dom.js";
+import { account, accountName } from "../core/accounts.js";
+import { code, h, long, pairs, pre, stamp, state } from "../core/dom.js";
 import { cut, json } from "../core/format.js";
 import { listing } from "../core/list.js";
 
@@ -34,11 +34,10 @@ export const show = listing({
   detail,
   columns: [
     { head: "Action", cell: () => "", value: (e) => e.action },
-    { head: "Time", cell: (e) => when(e.at), value: (e) => e.at },
+    { head: "Time", cell: (e) => stamp(e.at.replace(/\.\d+/, "")), value: (e) => e.at },
     { head: "User", cell: (e) => e.actor, value: (e) => e.actor },
-    { head: "Role", cell: (e) => e.role, value: (e) => e.role, rest: true },
     { head: "Target", cell: (e) => long(cut(e.target, 40)), value: (e) => e.target },
-    { head: "Account", cell: (e) => account(e.account), value: (e) => e.account, rest: true },
+    { head: "Account", cell: (e) => account(e.account), value: (e) => accountName(e.account), rest: true },
     { head: "Outcome", cell: (e) => state(e.outcome), value: (e) => e.outcome }
   ]
 });

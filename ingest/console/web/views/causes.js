@@ -17,7 +17,7 @@ const scanned = 500; // records that are grouped
 const causeOf = (reason) => (reason || "no reason").replace(/"[^"]*"|[0-9a-f]{8,}|\d+(\.\d+)?/gi, "…").slice(0, 160);
 
 // kinds has, for each kind of failure, the query for its records, the key and name of a group, the
-// view that lists a group, and the operation that tries it again.
+// view that lists a group, the operation that tries it again, and for some a link to the remedy with its operation.
 const kinds = {
   dead: {
     op: "listDeliveries",
@@ -52,6 +52,7 @@ const kinds = {
     reason: (e) => e.reason,
     about: (e) => e.source,
     view: (e) => ["events", { state: "unrouted", account: e.account ? String(e.account) : "" }],
+    remedy: ["createNumberRelay", () => link("relays", {}, "Add a relay")],
     retry: "replayEvents",
     body: (records) => ({ ids: records.map((e) => e.id) })
   },
@@ -111,9 +112,10 @@ export function causes(names, signal, { none = "", limit = 12 } = {}) {
       g.kind.about(first),
       long(g.kind.reason(first)),
       when(g.kind.at(first)),
+      g.kind.remedy && may(g.kind.remedy[0]) && [g.kind.remedy[1](), " "],
       g.kind.retry &&
         may(g.kind.retry) &&
-        button("Retry " + n, retry(g), {
+        button(n === 1 ? "Retry" : "Retry " + n, retry(g), {
           "aria-label": "Retry " + n + " × " + g.kind.noun[0] + " " + g.kind.reason(first)
         })
     ];

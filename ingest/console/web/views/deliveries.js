@@ -1,9 +1,9 @@
 // Deliveries: requests and mails that go out, with every attempt, and their replay.
 
-import { account } from "../core/accounts.js";
+import { account, accountName } from "../core/accounts.js";
 import { link } from "../core/address.js";
 import { call } from "../core/api.js";
-import { button, code, due, h, long, pairs, pre, stamp, state, table, when } from "../core/dom.js";
+import { button, code, due, h, long, pairs, parted, pre, stamp, state, table, when } from "../core/dom.js";
 import { ask, during } from "../core/form.js";
 import { cut, eventOf, plural, stateWord, took } from "../core/format.js";
 import { listing, onAll, onSelected } from "../core/list.js";
@@ -83,6 +83,22 @@ function subjectOf(d) {
   return ["Alarm", link("alarms", { account: String(d.account), rule_id: d.relay, open: d.message_id }, id)];
 }
 
+// reasonOf is the reason of a delivery's state. A simulated one looks like a sent one otherwise.
+function reasonOf(d) {
+  if (d.reason || d.state !== "simulated") return d.reason;
+  const simulated = d.target.startsWith("sms:") ? "SMS are" : d.target.includes("@") ? "mail is" : "its target is";
+  return "Nothing was sent: " + simulated + " simulated.";
+}
+
+// about says what a delivery is about: its rule or relay, or else the record.
+function about(d) {
+  if (d.kind === "rule" || d.kind === "relay")
+    return senderName(d) + (d.destination ? ", to " + d.destination : "");
+  if (/^89\d{16,18}$/.test(d.message_id)) return "SIM " + d.message_id;
+  const noun = d.id.startsWith("job-") ? "Job " : d.kind === "receipt" ? "Message " : "";
+  return noun + cut(d.message_id, 16);
+}
+
 export function deliveryDetail(d, ctx) {
   const mayReplay = ctx && may("replayDeliveries");
   return [
@@ -98,7 +114,7 @@ export function deliveryDetail(d, ctx) {
       ["To", d.destination],
       ["Target", code(d.target)],
       ["State", [state(d.state), " ", nextAttempt(d)]],
-      ["Reason", d.reason],
+      ["Reason", reasonOf(d)],
       ["Created", [stamp(d.created_at), " UTC"]]
     ]),
     attempts(d),
@@ -125,11 +141,11 @@ export const show = listing({
   op: "listDeliveries",
   searches: true,
   title: "Deliveries",
-  intro: "Requests and mails to endpoints. Failed deliveries stay here until you retry them.",
+  intro: "HTTP requests and mails that this gateway sends. Failed ones stay until you retry them.",
   empty: "No deliveries match the filters.",
   act: "replayDeliveries",
   selectable: (d) => d.state === "dead" || arrived(d),
-  selects: "delivered or failed",
+  selects: "that have ended",
   head: (filter, signal) => (Object.keys(filter).length ? "" : causes(["dead"], signal, { limit: 3 })),
   load: async (query, signal) => {
     await loadRules(signal).catch(() => {});
@@ -139,16 +155,16 @@ export const show = listing({
   detail: deliveryDetail,
   columns: [
     { head: "Delivery", cell: () => "", value: (d) => d.kind },
-    { head: "Relay or rule", cell: senderName, value: senderName },
-    { head: "Created", cell: (d) => when(d.created_at), value: (d) => d.created_at },
-    { head: "Account", cell: (d) => account(d.account), value: (d) => d.account, rest: true },
-    { head: "Target", cell: (d) => long(cut(d.target, 80)), value: (d) => d.target, rest: true, roomy: true },
+    { head: "About", cell: about, value: about },
+    { head: "Created", cell: (d) => when(d.created_at), value: (d) => d.created_at, first: true },
+    { head: "Account", cell: (d) => account(d.account), value: (d) => accountName(d.account), rest: true },
+    { head: "Target", cell: (d) => parted(cut(d.target, 80)), value: (d) => d.target, rest: true, roomy: true },
     {
       head: "State",
       cell: (d) => [state(d.state), nextAttempt(d) && h("div", { class: "hint" }, nextAttempt(d))],
       value: (d) => stateWord(d.state)
     },
-    { head: "Reason", cell: (d) => long(cut(d.reason, 160)), value: (d) => d.reason },
+    { head: "Reason", cell: (d) => long(cut(reasonOf(d), 160)), value: reasonOf },
     { head: "Attempts", cell: (d) => d.attempts.length, value: (d) => d.attempts.length, number: true, rest: true }
   ],
   actions: (ctx) =>

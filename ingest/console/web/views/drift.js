@@ -1,7 +1,8 @@
 // Drift: fields that the console or the API has changed since an inventory document declared them.
 
+import { link } from "../core/address.js";
 import { call } from "../core/api.js";
-import { code, h, state, table, when } from "../core/dom.js";
+import { code, h, parted, state, table, when } from "../core/dom.js";
 import { cut } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may } from "../core/session.js";
@@ -10,13 +11,21 @@ import { may } from "../core/session.js";
 const text = (value) =>
   value === null ? "nothing" : code(cut(typeof value === "object" ? JSON.stringify(value) : String(value), 120));
 
+// field shows a path; one of a SIM leads to the SIM.
+const field = (d) => {
+  const [, iccid, name] = /^sims\.(\d+)\.(.+)$/.exec(d.path) || [];
+  return iccid
+    ? [link("sims", { id: iccid, account: d.account }, "SIM " + iccid), ", ", name]
+    : h("code", null, parted(d.path));
+};
+
 const row = (d, single) => [
   ...(single ? [] : [d.account]),
-  code(d.path),
+  field(d),
   d.deleted ? state("changed", "deleted") : text(d.declared),
   d.deleted ? "" : text(d.present),
   [d.changed_at && when(d.changed_at), d.changed_by && " by " + d.changed_by],
-  d.reset && code("apply --reset " + d.reset)
+  d.reset && code("penstock apply -f FILE --reset " + d.reset + " --account " + d.account)
 ];
 
 // drift shows the fields of one or all accounts that differ from their documents. It is empty if the
@@ -29,7 +38,7 @@ export function drift(signal, account) {
       const found = await call("getInventoryDrift", { signal }),
         rows = found.data.filter((d) => !account || d.account === account),
         missing = found.missing.filter((m) => !account || m.startsWith("account " + account + ":"));
-      const heads = ["Field", "Declared", "Now", "Changed", "Undo with"];
+      const heads = ["Field", "Declared", "Now", "Changed", "Reset all of its kind with"];
       return [
         table(
           "Drift",
@@ -44,6 +53,11 @@ export function drift(signal, account) {
         ]
       ];
     },
-    { signal, hint: "Changed in the console, over the API or by a job. The next apply keeps these values." }
+    {
+      signal,
+      hint:
+        "Changed in the console, over the API or by a job. The next apply keeps these values. " +
+        "A reset also undoes the other differences of its kind."
+    }
   );
 }

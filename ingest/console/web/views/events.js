@@ -1,6 +1,6 @@
 // Events: everything that arrived, with its result, and replays.
 
-import { account } from "../core/accounts.js";
+import { account, accountName } from "../core/accounts.js";
 import { link } from "../core/address.js";
 import { all, call } from "../core/api.js";
 import { button, code, h, long, pairs, pre, stamp, state, table, when } from "../core/dom.js";
@@ -149,7 +149,7 @@ const differences = (e) =>
 // eventState shows the state of an event. A processed message may still be on its way to its target.
 export const eventState = (word) => state(word, word === "done" && "processed");
 
-const kinds = { uplink: "Frame", sms: "Inbound SMS", receipt: "Delivery receipt", cdr: "Call records" };
+const kinds = { uplink: "Frame", sms: "Inbound SMS", receipt: "Delivery report", cdr: "Call records" };
 export const eventTitle = (e) => kinds[e.kind] || e.kind;
 
 // eventDetail shows an event, with the elements of its deliveries if there are any.
@@ -181,6 +181,26 @@ export function eventDetail(e, ctx, deliveries = []) {
   ];
 }
 
+// withDeliveries adds to inbound messages the deliveries of their relays, if the reader may see them.
+async function withDeliveries(found, signal) {
+  const received = found.data.filter((e) => e.kind === "sms" && e.state === "done");
+  if (!received.length || !may("listDeliveries")) return found;
+  const until = new Date(Date.parse(received[0].received_at) + 60_000).toISOString();
+  const query = { kind: "relay", from: received.at(-1).received_at, to: until, limit: 500 };
+  const { data } = await call("listDeliveries", { query, signal }).catch(() => ({ data: [] }));
+  for (const e of received) e.relayed = data.filter((d) => d.message_id.split(".")[0] === e.id);
+  return found;
+}
+
+// relayed shows the state of the delivery of an inbound message.
+const relayed = (d) =>
+  h(
+    "div",
+    { class: "hint" },
+    "to relay " + d.relay + ": ",
+    link("deliveries", { q: d.id, open: d.id }, state(d.state))
+  );
+
 export const show = listing({
   view: "events",
   op: "listEvents",
@@ -188,6 +208,7 @@ export const show = listing({
   title: "Events",
   intro: "Everything that arrived at this gateway, newest first.",
   empty: "No events match the filters.",
+  load: async (query, signal) => withDeliveries(await call("listEvents", { query, signal }), signal),
   act: "replayEvents",
   selectable: () => true,
   name: eventTitle,
@@ -196,16 +217,17 @@ export const show = listing({
     Object.keys(filter).length ? "" : causes(["quarantined", "unrouted"], signal, { limit: 3 }),
   columns: [
     { head: "Event", cell: () => "", value: (e) => e.id },
-    { head: "Received", cell: (e) => when(e.received_at), value: (e) => e.received_at },
-    { head: "Source", cell: (e) => e.source, value: (e) => e.source, rest: true },
-    { head: "Account", cell: (e) => account(e.account), value: (e) => e.account, rest: true },
+    { head: "Received", cell: (e) => when(e.received_at), value: (e) => e.received_at, first: true },
+    { head: "Source", cell: (e) => h("span", { class: "nowrap" }, e.source), value: (e) => e.source, rest: true },
+    { head: "Account", cell: (e) => account(e.account), value: (e) => accountName(e.account), rest: true },
     { head: "State", cell: (e) => eventState(e.state), value: (e) => e.state },
     {
-      head: "Reason or outcome",
+      head: "Result",
       value: (e) => e.reason || e.outcome,
       cell: (e) => [
         long(cut(e.reason || e.outcome, 160)),
-        e.reason && e.outcome && h("div", { class: "hint" }, cut(e.outcome, 160))
+        e.reason && e.outcome && h("div", { class: "hint" }, cut(e.outcome, 160)),
+        (e.relayed || []).map(relayed)
       ]
     }
   ],
@@ -214,6 +236,6 @@ export const show = listing({
     onAll(ctx, "replayEvents", "Replay all that match", (b) => replayEvents(b, ctx, ctx.filter)),
     onAll(ctx, "replayEvents", "Preview", (b) => foretell(b, ctx, ctx.filter)),
     may("replayEvents") &&
-      button("Replay by cause…", () => replayBy(ctx, { account: ctx.filter.account }), { id: "replay-by" })
+      button("Replay…", () => replayBy(ctx, { account: ctx.filter.account }), { id: "replay-by" })
   ]
 });

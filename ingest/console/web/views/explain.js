@@ -6,7 +6,7 @@ import { call } from "../core/api.js";
 import { code, h, pairs, pre, state, table } from "../core/dom.js";
 import { actionWord } from "../core/filters.js";
 import { asking, field, pick } from "../core/form.js";
-import { json, plural } from "../core/format.js";
+import { capital, json, plural } from "../core/format.js";
 
 export function request(r) {
   const mail = r.mail && [
@@ -22,7 +22,7 @@ export function request(r) {
   ];
   const http = r.method && [
     h("h3", null, "HTTP request"),
-    pre(r.url),
+    pre(r.method + " " + r.url),
     pairs(Object.entries(r.headers || {})),
     r.body && pre(r.body)
   ];
@@ -37,7 +37,7 @@ export function request(r) {
   );
 }
 
-const kinds = { vmn: "virtual number", geo: "geographic" };
+const kinds = { vmn: "virtual number", geo: "prefix" };
 const relayLink = (r, text) => link("relays", { id: r.id, kind: r.kind, account: String(r.account) }, text);
 
 // explained shows which relay takes a message, and why.
@@ -45,7 +45,7 @@ export function explained(e) {
   const m = e.matched;
   const verdict = m
     ? [
-        state("taken"),
+        state("done", "relayed"),
         " The " + kinds[m.kind] + " relay ",
         relayLink(m, m.id),
         " of the account ",
@@ -61,21 +61,25 @@ export function explained(e) {
       " Part " + e.joined.part + " of " + e.joined.total + "; missing: " + e.joined.missing.join(", ") + "."
     );
   const rows = e.considered.map((c) => [
-    kinds[c.kind],
+    capital(kinds[c.kind]),
     relayLink(c, c.id),
     account(c.account),
     c.why,
     c.filter ? [code(c.filter), c.holds ? " is met" : " is not met"] : ""
   ]);
   return [
-    h("h2", null, "Verdict"),
-    h("p", { class: "sheet", id: "verdict" }, verdict, parts),
-    m &&
-      m.parameters.length > 0 &&
-      pairs([
-        ["Parameters", m.parameters.map((p) => pre(p))],
-        ["Condition", code(m.filter)]
-      ]),
+    h("h2", null, "Result"),
+    h(
+      "div",
+      { class: "sheet", id: "verdict" },
+      h("p", null, verdict, parts),
+      m &&
+        m.parameters.length > 0 &&
+        pairs([
+          [m.action.startsWith("http") ? "Its URL" : "Its parameters", m.parameters.map((p) => pre(p))],
+          ["Condition", code(m.filter)]
+        ])
+    ),
     h("h2", null, "Matching relays"),
     table("Matching relays", ["Kind", "Relay", "Account", "Why", "Condition"], rows, "No relay matches this number."),
     h("h2", null, "Requests"),
@@ -84,7 +88,7 @@ export function explained(e) {
           h(
             "p",
             { class: "hint" },
-            plural(e.requests.length, "request") + ", secrets included. Nothing was saved or sent."
+            plural(e.requests.length, "request") + ". Secrets are shown."
           ),
           e.requests.map(request)
         ]
@@ -95,17 +99,26 @@ export function explained(e) {
 
 export const show = asking({
   view: "explain",
-  title: "Explain",
-  intro: "The relay of an inbound message and the exact request. Nothing is saved or sent.",
+  title: "Explain a relay",
+  intro: "Shows which relay would take an inbound SMS, and what it would send. Nothing is saved or sent.",
   go: "Explain",
   fields: (p) => [
     field("to", "To (destination)", "tel", p.to, { required: true }),
     field("from", "From (originator)", "text", p.from || "447700900123", { required: true }),
     pick("account", "Account", accountNames, p.account),
     field("text", "Text", "area", p.text || (p.data ? "" : "Test")),
-    field("data", "or octets in hex", "text", p.data),
-    field("udh", "User data header, hex", "text", p.udh),
-    field("coding", "Coding", ["", "7", "8", "16"], p.coding, { blank: "by the text" })
+    h(
+      "details",
+      { class: "wide", open: Boolean(p.data || p.udh || p.coding) },
+      h("summary", null, "Binary message"),
+      h(
+        "div",
+        { class: "fields" },
+        field("data", "Octets in hex, in place of the text", "text", p.data),
+        field("udh", "User data header in hex", "text", p.udh),
+        field("coding", "Coding", ["", "7", "8", "16"], p.coding, { blank: "As the text needs" })
+      )
+    )
   ],
   ready: (p) => p.to,
   ask: async (v, signal) => {

@@ -95,7 +95,7 @@ export async function show(main, params, signal) {
       { class: "intro" },
       "Read only. Change it with ",
       code("penstock apply"),
-      "; a document with an error is rejected completely."
+      "; a document with an error changes nothing."
     ),
     drift(signal),
     body

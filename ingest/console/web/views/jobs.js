@@ -21,6 +21,9 @@ function progress(j) {
   return j.items.done + " of " + j.items.total + " done" + (failures ? ", " + failures + " failed" : "");
 }
 
+// shownProgress is the progress of a job in the list, if it says more than the state.
+const shownProgress = (j) => (j.items || j.state !== "completed" ? progress(j) : "");
+
 // grouped joins consecutive completed jobs of one kind and account.
 function grouped(jobs) {
   const groups = [];
@@ -83,22 +86,22 @@ export const show = listing({
   view: "jobs",
   op: "listJobsOfAccounts",
   title: "Jobs",
-  intro: "Long-running requests of accounts. Failed attempts are retried.",
+  intro: "Work that accounts asked for and that takes longer. Attempts that fail are repeated.",
   empty: "No jobs match the filters.",
   name: wordsOf,
   detail,
   group: grouped,
   columns: [
     { head: "Job", cell: (j) => j.others && h("b", null, "×\u00a0" + (j.others.length + 1)), value: wordsOf },
-    { head: "Created", cell: (j) => when(j.created_at), value: (j) => j.created_at },
-    { head: "Account", cell: (j) => account(j.account), value: (j) => j.account, rest: true },
+    { head: "Created", cell: (j) => when(j.created_at), value: (j) => j.created_at, first: true },
+    { head: "Account", cell: (j) => account(j.account), value: (j) => j.account_name, rest: true },
     {
       head: "About",
       cell: (j) => !j.others && (simLink(j) || j.name || (j.items && plural(j.items.total, "item"))),
       value: (j) => j.iccid || j.name
     },
     { head: "State", cell: (j) => [state(j.state), nextAttempt(j)], value: (j) => j.state },
-    { head: "Progress", cell: (j) => !j.others && progress(j), value: progress, rest: true },
+    { head: "Progress", cell: (j) => !j.others && shownProgress(j), value: shownProgress, rest: true },
     { head: "Attempts", cell: repeats, value: repeats, number: true, rest: true },
     { head: "Error", cell: (j) => long(cut(j.error, 120)), value: (j) => j.error }
   ]

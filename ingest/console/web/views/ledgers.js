@@ -3,7 +3,7 @@
 import { account, accountNames } from "../core/accounts.js";
 import { address, go, link } from "../core/address.js";
 import { call } from "../core/api.js";
-import { code, h, long, pairs, pre, stamp, state, table, told, when } from "../core/dom.js";
+import { code, h, pairs, pre, stamp, state, table, told, when } from "../core/dom.js";
 import { during, field, pick } from "../core/form.js";
 import { cut, duration, json, plural } from "../core/format.js";
 import { climb, idOf, possible, rootOf, signedBy } from "../core/proof.js";
@@ -11,7 +11,7 @@ import { section } from "../core/section.js";
 import { ownAccount } from "../core/session.js";
 import { generateButton, tokenButtons } from "./ledgeractions.js";
 
-const words = { generated: "token generated", claimed: "claimed", metadata: "metadata added" };
+const words = { generated: "generated", claimed: "claimed", metadata: "metadata added" };
 const tokenLink = (acct, id, text) => link("ledgers", { token: id, account: String(acct) }, text || cut(id, 16));
 
 // finder opens a token by its id or its text. The text does not leave the page.
@@ -110,7 +110,7 @@ function tokens(params, signal, here) {
     const rows = found.data.map((t) => [
       tokenLink(params.account, t.id),
       when(t.generated_at),
-      t.expires_at ? when(t.expires_at) : "never",
+      t.expires_at ? stamp(t.expires_at.slice(0, 10)) : "never",
       t.claimed,
       t.remaining ?? "any number"
     ]);
@@ -146,7 +146,7 @@ function entries(params, signal, here) {
       words[e.type] || e.type,
       when(e.at),
       e.sequence,
-      long(cut(e.hash, 16))
+      h("code", { title: e.hash }, cut(e.hash, 16))
     ]);
     return [
       table("Entries", ["Token", "Entry", "Time", "No.#", "Leaf hash"], rows, "No entries yet.", { compact: true }),
@@ -167,6 +167,10 @@ async function ledgerOf(acct, id, signal) {
   return data.find((l) => l.id === id);
 }
 
+// signatures says how many entries of a ledger are signed.
+const signatures = (l) =>
+  plural(l.entries, "entry", "entries") + ", " + (l.signed === l.entries ? "all" : l.signed) + " signed";
+
 // head shows the signed head of a ledger, and writes the ledger's name into title.
 const head = (params, signal, title) =>
   section(
@@ -178,7 +182,7 @@ const head = (params, signal, title) =>
       return h(
         "details",
         null,
-        h("summary", null, "Signed head"),
+        h("summary", null, "Signed head (" + signatures(ledger) + ")"),
         pairs([
           ["Account", account(ledger.account)],
           ["Hash", code(ledger.hash)],
