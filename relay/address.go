@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// maxAddress is the longest e-mail address, in bytes (RFC 5321, 4.5.3.1.3).
+// maxAddress is the largest length of an e-mail address, in bytes (RFC 5321, 4.5.3.1.3).
 const maxAddress = 254
 
-// CheckAddress returns an error unless s is a bare e-mail address in ASCII, without characters that
-// could end a header line or an SMTP command.
+// CheckAddress returns an error unless s is a bare e-mail address in printable ASCII, without blanks:
+// no character can end a header line or an SMTP command.
 func CheckAddress(s string) error {
 	parsed, err := mail.ParseAddress(s)
 	invalid := func(c rune) bool { return c <= ' ' || c > '~' }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// UndecryptableReason explains why a record cannot be decrypted, and the remedy.
+// UndecryptableReason is the reason why a record cannot be decrypted, and the remedy.
 const UndecryptableReason = "the record cannot be decrypted: it was changed, or its key is missing; restore the record or the key from a backup"
 
 // ErrUndecryptable means that the sealed part of a record cannot be decrypted: the record was changed, or its
@@ -27,7 +27,7 @@ const (
 	KindUnauthenticated
 	// KindForbidden is a known credential without the scope or permission.
 	KindForbidden
-	// KindConflict is a record or a key that belongs to another holder.
+	// KindConflict is a request that the present state prevents, for example a name that is taken.
 	KindConflict
 	// KindUnavailable is a back end that is down or full: try again later.
 	KindUnavailable

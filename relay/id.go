@@ -17,8 +17,8 @@ type AccountID int64
 func (id AccountID) String() string { return strconv.FormatInt(int64(id), 10) }
 
 // NewID returns an unguessable identifier of 26 lower-case letters and digits.
-// Later identifiers of one process sort later, unless its clock is set back by maxStepBack or more.
-// Identifiers of several processes are in the order of time to the millisecond.
+// An identifier sorts after the earlier identifiers of the process, unless the clock is set back by
+// maxStepBack or more. Identifiers of different processes sort by time, to the millisecond.
 func NewID(now time.Time) string {
 	b := newID(now)
 	return base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding).EncodeToString(b[:])
@@ -28,14 +28,14 @@ func NewID(now time.Time) string {
 // as the identifiers of NewID.
 func NewUUID(now time.Time) string {
 	b := newID(now)
-	// The version takes the place of four bits of the tick, which follow it.
+	// The last 16 bits of the tick follow the version (12 bits) and the variant (4 bits).
 	tick := binary.BigEndian.Uint16(b[6:])
 	binary.BigEndian.PutUint16(b[6:], 0x7000|tick>>4)
 	b[8] = 0x80 | byte(tick&0x0f)<<2 | b[8]&0x03
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// newID returns a tick, whose first 48 bits are the milliseconds, and 64 random bits.
+// newID returns a tick in 64 bits, of which the first 48 are milliseconds, and 64 random bits.
 func newID(now time.Time) (b [16]byte) {
 	binary.BigEndian.PutUint64(b[:8], uint64(ticks.nextTick(now)))
 	_, _ = rand.Read(b[8:]) // never fails, see crypto/rand
@@ -44,9 +44,9 @@ func newID(now time.Time) (b [16]byte) {
 
 const (
 	// ticksPerMilli is the number of ticks in a millisecond. A process that makes more identifiers
-	// in a millisecond uses ticks of the next.
+	// in a millisecond uses ticks of the next millisecond.
 	ticksPerMilli = 1 << 16
-	// maxStepBack bounds the steps back of the clock after which identifiers stay sorted.
+	// maxStepBack is the smallest step back of the clock that breaks the order of identifiers.
 	maxStepBack = time.Second
 )
 
@@ -60,11 +60,12 @@ type ticker struct {
 	lastTick int64
 }
 
+// nextTick returns the tick of now, or the tick after the last one if the tick of now is not later.
 func (t *ticker) nextTick(now time.Time) int64 {
 	tick := now.UnixMilli()*ticksPerMilli + int64(now.Nanosecond())%1e6*ticksPerMilli/1e6
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if ahead := t.lastTick - tick; ahead >= 0 && ahead < maxStepBack.Milliseconds()*ticksPerMilli {
+	if lead := t.lastTick - tick; lead >= 0 && lead < maxStepBack.Milliseconds()*ticksPerMilli {
 		tick = t.lastTick + 1
 	}
 	t.lastTick = tick

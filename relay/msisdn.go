@@ -6,7 +6,7 @@ import "strings"
 // first, no leading zero, no plus sign.
 type MSISDN string
 
-// ParseMSISDN parses a number. As in the specification, the validation is only basic.
+// ParseMSISDN parses a number. It checks the form of the number, but not its country code.
 func ParseMSISDN(s string) (MSISDN, error) {
 	if !Digits(s) || len(s) < 7 || len(s) > 15 || s[0] == '0' {
 		return "", Errorf(KindInvalid, "number %q must be 7 to 15 digits, country code first", s)
@@ -14,8 +14,8 @@ func ParseMSISDN(s string) (MSISDN, error) {
 	return MSISDN(s), nil
 }
 
-// NumberFrom converts a number as carriers write it (+44…, 0044…, blanks, dashes) to digits. It returns
-// a text that is not a number, for example an alphanumeric originator, unchanged and ok false.
+// NumberFrom converts a number as carriers write it (+44…, 0044…, blanks, dashes, parentheses) to digits.
+// If s is not a number, for example an alphanumeric originator, NumberFrom returns s and false.
 func NumberFrom(s string) (number string, ok bool) {
 	digits, hasPlus := strings.CutPrefix(strings.Map(dropSeparator, strings.TrimSpace(s)), "+")
 	if !hasPlus {

@@ -11,7 +11,7 @@ type Page struct {
 	PerPage int
 }
 
-// Offset returns the index of the page's first record, or the largest int if the index exceeds it.
+// Offset returns the index of the page's first record, at most math.MaxInt.
 func (p Page) Offset() int {
 	skippedPages, perPage := max(0, p.Number-1), max(1, p.PerPage)
 	if skippedPages > math.MaxInt/perPage {

@@ -17,13 +17,13 @@ func TestProblemsAreCollectedByParameter(t *testing.T) {
 	p.Require("name", "a")
 	p.Limit("note", "four", 3)
 	p.Limit("comment", "four", 4)
-	p.Add("name", "100%s is no name.")
+	p.Add("name", "100%s is not a name.")
 	p.AddNamed("max_parts", "The %s must be a number.")
 	p.AddAll("rule.", relay.Problems{"when": {"one", "two"}})
 	want := map[string][]string{
 		"device_id": {"The device id field is required."},
 		"note":      {"The note must not be longer than 3 bytes."},
-		"name":      {"100%s is no name."},
+		"name":      {"100%s is not a name."},
 		"max_parts": {"The max parts must be a number."},
 		"rule.when": {"one", "two"},
 	}
