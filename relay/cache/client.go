@@ -121,9 +121,9 @@ func (d *DB) ID(ctx context.Context) (string, error) {
 	return id, wrap("redis id", err)
 }
 
-// Databases records that gateways of a database use this Redis now, and returns the other
+// RegisterDatabase records that gateways of a database use this Redis now, and returns the other
 // databases whose gateways have used it within the window.
-func (d *DB) Databases(ctx context.Context, database string, now time.Time, window time.Duration) (otherDatabases []string, err error) {
+func (d *DB) RegisterDatabase(ctx context.Context, database string, now time.Time, window time.Duration) (otherDatabases []string, err error) {
 	pipe := d.rdb.Pipeline()
 	pipe.ZAdd(ctx, keyDatabases(), redis.Z{Score: float64(now.UnixMilli()), Member: database})
 	pipe.ZRemRangeByScore(ctx, keyDatabases(), "-inf", strconv.FormatInt(now.Add(-window).UnixMilli(), 10))

@@ -20,7 +20,7 @@ const (
 	trimInterval = 1000
 )
 
-func errAmount() error { return relay.Invalid("credit", "There is no such amount.") }
+func errAmount() error { return relay.Invalid("credit", "The amount is out of range.") }
 
 // Apply applies changes of one account, in order, all or none, in the transaction of the caller. It
 // locks the account's balance until the transaction ends, and should therefore be the last step
@@ -125,7 +125,7 @@ func (b balance) apply(ctx context.Context, tx *db.Tx, changes []Change) ([]Entr
 			b.granted += c.Credits
 		}
 		entries[i] = Entry{
-			Sequence: uint64(b.sequence), ID: c.ID, At: db.Moment(db.Millis(c.At)),
+			Sequence: uint64(b.sequence), ID: c.ID, At: db.FromMillis(db.Millis(c.At)),
 			Credits: c.Credits, Balance: b.credits, Reason: c.Reason, Reference: c.Reference,
 		}
 		added = append(added, entries[i])
@@ -145,8 +145,8 @@ func (b balance) apply(ctx context.Context, tx *db.Tx, changes []Change) ([]Entr
 	return entries, b.trim(ctx, tx, oldSequence)
 }
 
-// trim deletes old entries after every trimInterval changes. It deletes up to four times the number of
-// new entries, so that it catches up after a busy day without a long transaction.
+// trim deletes old entries after every trimInterval changes: up to four times as many as were added
+// since the last time, so that it catches up after a busy day without a long transaction.
 func (b balance) trim(ctx context.Context, tx *db.Tx, oldSequence int64) error {
 	const statement = `
 		DELETE FROM credit_entry

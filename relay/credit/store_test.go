@@ -60,17 +60,17 @@ func changesAreMade(t *testing.T, db *db.DB) {
 func entriesAreListed(t *testing.T, s *credit.Store) {
 	t.Helper()
 	for _, tc := range []struct {
-		before uint64
-		limit  int
-		want   []int64
+		beforeSeq uint64
+		limit     int
+		want      []int64
 	}{{0, 10, []int64{99, -2, 3}}, {0, 2, []int64{99, -2}}, {2, 10, []int64{3}}, {1, 10, nil}, {900, 1, []int64{99}}, {1 << 63, 1, []int64{99}}, {0, -1, nil}} {
-		list, err := s.Entries(t.Context(), 1, tc.before, tc.limit)
+		list, err := s.Entries(t.Context(), 1, tc.beforeSeq, tc.limit)
 		var got []int64
 		for _, e := range list {
 			got = append(got, e.Credits)
 		}
 		if err != nil || !reflect.DeepEqual(got, tc.want) {
-			t.Errorf("entries before %d with limit %d = %v, error %v; want %v", tc.before, tc.limit, got, err, tc.want)
+			t.Errorf("entries before %d with limit %d = %v, error %v; want %v", tc.beforeSeq, tc.limit, got, err, tc.want)
 		}
 	}
 	if list, err := s.Entries(t.Context(), 9, 0, 10); err != nil || list != nil {

@@ -34,7 +34,7 @@ func TestTransactions(t *testing.T) {
 }
 
 // invalidationsSetNewVersions checks that each invalidation sets versions that were not used before,
-// also for a name without a version.
+// including that of a name without a row.
 func invalidationsSetNewVersions(t *testing.T, database *db.DB) {
 	type seenVersion struct {
 		name string
@@ -45,7 +45,7 @@ func invalidationsSetNewVersions(t *testing.T, database *db.DB) {
 		t.Helper()
 		versionsByName := relaytest.Must(db.Versions(ctx, database, []string{"counted", "other"}))(t)
 		n := relaytest.Must(db.Version(ctx, database, "counted"))(t)
-		relaytest.Equal(t, "the version of counted", n, versionsByName["counted"])
+		relaytest.Equal(t, "the version by db.Version", n, versionsByName["counted"])
 		for name, n := range versionsByName {
 			if v := (seenVersion{name, n}); seen[v] {
 				t.Errorf("version %d of %s was used before", n, name)
@@ -63,14 +63,14 @@ func invalidationsSetNewVersions(t *testing.T, database *db.DB) {
 }
 
 func failuresAreRolledBack(t *testing.T, database *db.DB) {
-	refused := errors.New("no")
+	errRefused := errors.New("no")
 	dbtest.RunConcurrently(100, func(i int) {
 		err := database.Write(t.Context(), "test", func(ctx context.Context, tx *db.Tx) error {
 			if err := tx.Bump(ctx, "counted"); err != nil {
 				return err
 			}
 			if i%4 == 0 {
-				return refused
+				return errRefused
 			}
 			if i%4 == 1 {
 				return tx.Run(ctx, "test", "INSERT INTO version (name, n) VALUES ('counted', 1)")
@@ -78,7 +78,7 @@ func failuresAreRolledBack(t *testing.T, database *db.DB) {
 			return nil
 		})
 		switch {
-		case i%4 == 0 && !errors.Is(err, refused), i%4 == 1 && relay.KindOf(err) != relay.KindUnexpected, i%4 > 1 && err != nil:
+		case i%4 == 0 && !errors.Is(err, errRefused), i%4 == 1 && relay.KindOf(err) != relay.KindUnexpected, i%4 > 1 && err != nil:
 			t.Errorf("transaction %d: error = %v", i, err)
 		}
 	})
@@ -88,21 +88,21 @@ func failuresAreRolledBack(t *testing.T, database *db.DB) {
 }
 
 func conflictsAreReadable(t *testing.T, database *db.DB) {
-	taken := errors.New("taken")
+	errTaken := errors.New("taken")
 	for round := range 50 {
 		name := fmt.Sprint("round", round)
 		dbtest.RunConcurrently(4, func(_ int) {
 			err := database.Write(t.Context(), "test", func(ctx context.Context, tx *db.Tx) error {
 				n, err := tx.Exec(ctx, "test", "INSERT INTO version (name, n) VALUES ($1, 1) ON CONFLICT DO NOTHING", name)
 				if err == nil && n == 0 {
-					err = taken
+					err = errTaken
 				}
 				return err
 			})
 			if err == nil {
 				return
 			}
-			if !errors.Is(err, taken) {
+			if !errors.Is(err, errTaken) {
 				t.Error(err)
 			}
 			if n, err := db.Version(t.Context(), database, name); err != nil || n != 1 {
@@ -118,14 +118,14 @@ func batchesKeepTheirOrder(t *testing.T, database *db.DB) {
 	for i, text := range texts {
 		b.Add(text, int64(i)<<55)
 	}
-	found, err := db.Values[string](t.Context(), database, "test", "SELECT name FROM batch WHERE amount = (n - 1) * $1 ORDER BY n", int64(1)<<55, b)
-	if err != nil || len(found) != len(texts) {
-		t.Fatalf("%d rows, error = %v, want %d rows", len(found), err, len(texts))
+	got, err := db.Values[string](t.Context(), database, "test", "SELECT name FROM batch WHERE amount = (n - 1) * $1 ORDER BY n", int64(1)<<55, b)
+	if err != nil || len(got) != len(texts) {
+		t.Fatalf("%d rows, error = %v, want %d rows", len(got), err, len(texts))
 	}
 	for i, text := range texts {
 		want := strings.NewReplacer("\x00", "\ufffd", "\xff", "\ufffd").Replace(text)
-		if found[i] != want {
-			t.Errorf("row %d = %q, want %q", i, found[i], want)
+		if got[i] != want {
+			t.Errorf("row %d = %q, want %q", i, got[i], want)
 		}
 	}
 }
@@ -183,7 +183,7 @@ func TestWritesDuringCloseReturn(t *testing.T) {
 func TestErrorsOfOpenNameTheCause(t *testing.T) {
 	server := dbtest.Shared(t)
 	for name, tc := range map[string]struct{ url, want string }{
-		"no URL":           {"mysql://h/d", "want postgres://"},
+		"no URL":           {"mysql://h/d", "expected postgres://"},
 		"an invalid URL":   {"postgres://u:secret@h:port/d", "does not parse"},
 		"no such database": {server.URL + "none", "does not exist"},
 		"no server":        {"postgres://u:secret@127.0.0.1:1/d", "cannot be reached"},

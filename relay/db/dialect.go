@@ -22,7 +22,7 @@ type postgres struct{}
 
 func (postgres) name() string { return "postgresql" }
 
-// words uses SKIP LOCKED, which passes over rows that another gateway has locked.
+// words uses SKIP LOCKED, which skips rows that another transaction has locked.
 func (postgres) words() *strings.Replacer {
 	return strings.NewReplacer(
 		"{for update}", "FOR UPDATE", "{for share}", "FOR SHARE", "{skip locked}", "FOR UPDATE SKIP LOCKED",
@@ -115,26 +115,26 @@ func (d *DB) bind(query string, args []any, sealed *sealedValues) (string, []any
 	if batched {
 		args = args[:len(args)-1]
 	}
-	var bound []any
+	var params []any
 	for _, a := range args {
-		param, err := argument(a, d.sealed, sealed)
+		param, err := argument(a, d.keys, sealed)
 		if err != nil {
 			return "", nil, err
 		}
-		bound = append(bound, param)
+		params = append(params, param)
 	}
 	if !batched {
-		return query, bound, nil
+		return query, params, nil
 	}
-	if err := b.seal(d.sealed); err != nil {
+	if err := b.seal(d.keys); err != nil {
 		return "", nil, err
 	}
 	sealed.add(b.sealed...)
-	table, columns := d.dialect.batch(b, len(bound)+1)
+	table, columns := d.dialect.batch(b, len(params)+1)
 	if remaining, hasWith := strings.CutPrefix(strings.TrimLeft(query, " \n\t"), "WITH "); hasWith {
 		query = "WITH " + table + ", " + remaining
 	} else {
 		query = "WITH " + table + " " + query
 	}
-	return query, append(bound, columns...), nil
+	return query, append(params, columns...), nil
 }

@@ -1,6 +1,6 @@
 // Package db provides the database of records: it opens the database, migrates the schema
-// and runs statements. The statements stand in the packages of the domains. No other package
-// imports pgx, the SQLite driver for records or goose.
+// and runs statements. The packages of the domains contain the statements. No other package of
+// the gateway imports pgx or goose.
 //
 // # Engines
 //
@@ -14,11 +14,11 @@
 //	read             List, One, Value, Values, Map, Numbered; Page with the conditions of Where
 //	change           Run; Exec counts the changed rows; MustChange and ChangeOr fail if no row changes
 //	change and read  Returning
-//	transaction      Write, Transact; RunAll for statements that follow each other
-//	usual forms      Upsert, SweepExpired; Documents for records as JSON
+//	transaction      Write, Transact; RunAll for a sequence of statements
+//	common forms     Upsert, SweepExpired; Documents for records as JSON
 //
 // A statement works on one row by its parameters, or on many rows by a Batch, in one round
-// trip. Both take the types of the domain. A function that returns pointers to the fields
+// trip. Both accept the types of the domain. A function that returns pointers to the fields
 // of a value reads rows (List) and writes them (BatchOf).
 //
 // # Plans
@@ -40,14 +40,14 @@
 // keys. It locks rows of several tables in this order: rule, job, SIM, message, delivery,
 // credit.
 //
-// After a deadlock or a serialization failure (40P01, 40001) the whole transaction runs
-// again, a few times. A transaction may therefore run more than once, and a commit whose
-// answer was lost may have happened: keys make every transaction safe to repeat. Outside of
-// a Write, each statement sees the changes that were committed before it began.
+// After a deadlock, a serialization failure (40P01, 40001) or a migration of its tables, the whole
+// transaction runs again, at most eight times in all. A transaction may therefore run more than
+// once, and a commit whose answer was lost may have happened: keys make every transaction safe to
+// repeat. Outside of a Write, each statement sees the changes that were committed before it began.
 //
 // # Errors
 //
 // The error of a missing row is relay.KindNotFound. The error of a database that is down,
-// full, busy, read-only or refuses the connection is relay.KindUnavailable, with an
-// instruction. Other errors are unexpected.
+// full, busy, read-only or refuses the connection is relay.KindUnavailable; most of these errors
+// have advice for the operator. Other errors are unexpected.
 package db

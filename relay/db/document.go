@@ -13,31 +13,31 @@ import (
 // (account, id). Records without an account have account 0.
 type Documents[T any] string
 
-// Noun returns the name of a record for errors.
-func (d Documents[T]) Noun(id string) string {
+// Label returns the name of a record for errors.
+func (d Documents[T]) Label(id string) string {
 	return strings.ReplaceAll(string(d), "_", " ") + " " + id
 }
 
 // Get loads a record. It returns relay.KindNotFound if the record does not exist.
 func (d Documents[T]) Get(ctx context.Context, c Conn, acct relay.AccountID, id string) (T, error) {
-	return One(ctx, c, d.Noun(id), "SELECT doc FROM "+string(d)+" WHERE account = $1 AND id = $2", Doc[T], acct, id)
+	return One(ctx, c, d.Label(id), "SELECT doc FROM "+string(d)+" WHERE account = $1 AND id = $2", Doc[T], acct, id)
 }
 
-// All loads every record of an account, by id.
+// All loads every record of an account, sorted by id.
 func (d Documents[T]) All(ctx context.Context, c Conn, acct relay.AccountID) ([]T, error) {
-	return List(ctx, c, d.Noun("list"), "SELECT doc FROM "+string(d)+" WHERE account = $1 ORDER BY id", Doc[T], acct)
+	return List(ctx, c, d.Label("list"), "SELECT doc FROM "+string(d)+" WHERE account = $1 ORDER BY id", Doc[T], acct)
 }
 
 // Put creates or replaces a record.
 func (d Documents[T]) Put(ctx context.Context, x Executor, acct relay.AccountID, id string, v T) error {
-	return x.Run(ctx, d.Noun(id), Upsert(string(d), "account, id", "doc"), acct, id, JSON(v))
+	return x.Run(ctx, d.Label(id), Upsert(string(d), "account, id", "doc"), acct, id, JSON(v))
 }
 
 // Change locks a record, saves the result of change and reports whether it differs from the
 // stored record. It returns relay.KindNotFound if the record does not exist, and errors of
 // change unchanged.
 func (d Documents[T]) Change(ctx context.Context, tx *Tx, acct relay.AccountID, id string, change func(*T) error) (v T, changed bool, err error) {
-	label := d.Noun(id)
+	label := d.Label(id)
 	oldDoc, err := Value[string](ctx, tx, label, "SELECT doc FROM "+string(d)+" WHERE account = $1 AND id = $2 {for update}", acct, id)
 	if err != nil {
 		return v, false, err
@@ -64,7 +64,7 @@ func Edit[T any](label, oldDoc string, edit func(*T) error) (v T, newDoc string,
 
 // Delete removes a record. It returns relay.KindNotFound if the record does not exist.
 func (d Documents[T]) Delete(ctx context.Context, x Executor, acct relay.AccountID, id string) error {
-	return MustChange(ctx, x, d.Noun(id), "DELETE FROM "+string(d)+" WHERE account = $1 AND id = $2", acct, id)
+	return MustChange(ctx, x, d.Label(id), "DELETE FROM "+string(d)+" WHERE account = $1 AND id = $2", acct, id)
 }
 
 // Upsert returns the statement that creates or replaces a row by its key. The parameters are

@@ -67,10 +67,10 @@ func unavailable(err error) (advice string, down bool) {
 func postgresDown(err *pgconn.PgError) (advice string, down bool) {
 	const incomplete = "the database lacks tables of Penstock, it was emptied or replaced: restore a backup, or restart the gateway, " +
 		"which creates them; then run `penstock recover`: "
-	advices := map[string]string{
+	adviceByCode := map[string]string{
 		"3D000": "the database of database.url does not exist: ",
 		"42501": "the user of database.url lacks a right: ",
-		"42P01": incomplete, "42703": incomplete, "3F000": incomplete, // see Emptied
+		"42P01": incomplete, "42703": incomplete, "3F000": incomplete, // see IsSchemaMissing
 		"25006": "this PostgreSQL is a read-only standby, database.url must reach the primary: ",
 		"53100": "PostgreSQL's disk is full, free disk space there: ",
 		"53300": "PostgreSQL accepts no more connections, raise max_connections: ",
@@ -79,7 +79,7 @@ func postgresDown(err *pgconn.PgError) (advice string, down bool) {
 	if class == "28" {
 		return "PostgreSQL refused the user or password of database.url: ", true
 	}
-	advice, down = advices[err.Code]
+	advice, down = adviceByCode[err.Code]
 	return advice, down || slices.Contains([]string{"08", "40", "53", "57", "58"}, class)
 }
 

@@ -90,18 +90,18 @@ func portOf(t *testing.T, database *db.DB) (string, error) {
 	return db.Value[string](t.Context(), database, "port", "SELECT inet_server_port()::text")
 }
 
-// newestServer has the newest server. admit refuses older servers, as a gateway does.
+// newestServer holds the newest server. admit refuses older servers, as a gateway does.
 type newestServer struct {
-	mu    sync.Mutex
-	known db.Server
+	mu     sync.Mutex
+	server db.Server
 }
 
 func (n *newestServer) admit(found db.Server) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	err := n.known.Refuse(found)
+	err := n.server.Refuse(found)
 	if err == nil && found.System != "" {
-		n.known = n.known.Newer(found)
+		n.server = n.server.Newer(found)
 	}
 	return err
 }
@@ -189,8 +189,8 @@ func TestAnOldPrimaryIsRefused(t *testing.T) {
 	pair := dbtest.StartPair(t)
 	url := pair.NewDatabase(t)
 	hosts := hostsIn(url)
-	known := new(newestServer)
-	database := dbtest.Open(t, db.Options{URL: url, Admit: known.admit})
+	newest := new(newestServer)
+	database := dbtest.Open(t, db.Options{URL: url, Admit: newest.admit})
 	former := pair.Primary
 	former.Kill()
 	pair.Promote()
@@ -207,11 +207,11 @@ func TestAnOldPrimaryIsRefused(t *testing.T) {
 	}
 	relaytest.Equal(t, "host and timeline of the refused and the promoted server", []any{refused.Found.Host, refused.Found.Timeline, refused.Known.Host, refused.Known.Timeline},
 		[]any{hosts[0], uint32(1), hosts[1], uint32(2)})
-	_, err := db.Connect(t.Context(), db.Options{URL: withHosts(url, hosts[0]), Admit: known.admit})
+	_, err := db.Connect(t.Context(), db.Options{URL: withHosts(url, hosts[0]), Admit: newest.admit})
 	if relay.KindOf(err) != relay.KindUnavailable || !strings.Contains(err.Error(), hosts[0]) || !strings.Contains(err.Error(), hosts[1]) {
 		t.Errorf("error of Connect to the old primary = %v, want both hosts", err)
 	}
-	reopened := dbtest.Open(t, db.Options{URL: url, Admit: known.admit})
+	reopened := dbtest.Open(t, db.Options{URL: url, Admit: newest.admit})
 	if port, err := portOf(t, reopened); err != nil || !strings.HasSuffix(hosts[1], ":"+port) {
 		t.Errorf("port after the return of the old primary = %s, error = %v, want %s", port, err, hosts[1])
 	}
@@ -221,11 +221,11 @@ func TestAnOldPrimaryIsRefused(t *testing.T) {
 // promotion.
 func TestConnectionsToAnOldPrimaryAreNotUsedAgain(t *testing.T) {
 	t.Parallel()
-	known := new(newestServer)
-	database := dbtest.Open(t, db.Options{URL: dbtest.StartPostgres(t).NewDatabase(t), Admit: known.admit})
-	known.mu.Lock()
-	known.known.Timeline++
-	known.mu.Unlock()
+	newest := new(newestServer)
+	database := dbtest.Open(t, db.Options{URL: dbtest.StartPostgres(t).NewDatabase(t), Admit: newest.admit})
+	newest.mu.Lock()
+	newest.server.Timeline++
+	newest.mu.Unlock()
 	if _, err := portOf(t, database); relay.KindOf(err) != relay.KindUnavailable || !strings.Contains(err.Error(), "old primary") {
 		t.Errorf("error of the existing connection = %v, want old primary", err)
 	}
@@ -235,24 +235,24 @@ func TestAServerWithoutAnIdentityIsAdmitted(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t)
 	admin := dbtest.Open(t, db.Options{URL: server.NewDatabase(t)})
-	if err := admin.Unidentified(); err != nil {
-		t.Errorf("Unidentified of a server with an identity = %v, want nil", err)
+	if err := admin.IdentityError(); err != nil {
+		t.Errorf("IdentityError of a server with an identity = %v, want nil", err)
 	}
 	for _, statement := range []string{"CREATE ROLE app LOGIN", "GRANT ALL ON SCHEMA public TO app", "REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC"} {
 		relaytest.NoError(t, admin.Run(t.Context(), "test", statement))
 	}
 	name := relaytest.Must(db.Value[string](t.Context(), admin, "test", "SELECT current_database()"))(t)
 	url := strings.Replace(server.URL+name, "postgres@", "app@", 1)
-	known := &newestServer{known: db.Server{System: "1", Timeline: 9}}
+	newest := &newestServer{server: db.Server{System: "1", Timeline: 9}}
 	database := relaytest.Must(db.Connect(t.Context(), db.Options{URL: url, Admit: func(found db.Server) error {
 		if found.System == "" {
 			return nil
 		}
-		return known.admit(found)
+		return newest.admit(found)
 	}}))(t)
 	t.Cleanup(func() { _ = database.Close() })
-	if err := database.Unidentified(); !strings.Contains(fmt.Sprint(err), "pg_control_system") {
-		t.Errorf("Unidentified = %v, want pg_control_system", err)
+	if err := database.IdentityError(); !strings.Contains(fmt.Sprint(err), "pg_control_system") {
+		t.Errorf("IdentityError = %v, want pg_control_system", err)
 	}
 }
 

@@ -40,7 +40,7 @@ func testGroupCommit(t *testing.T) {
 		requests.Go(func() {
 			got, err := g.Commit(t.Context(), key, n)
 			if got != fmt.Sprint(key, n) || (err != nil) != fails {
-				t.Errorf("answer to input %s %d = %q, error = %v", key, n, got, err)
+				t.Errorf("answer to input %s %d = %q, error = %v, want %s%d, failure %t", key, n, got, err, key, n, fails)
 			}
 		})
 	}
@@ -114,7 +114,7 @@ func TestGroupCommitDropsCanceledRequests(t *testing.T) {
 		submit(t.Context(), 3)
 		cancel()
 		if err := <-errs[2]; relay.KindOf(err) != relay.KindUnavailable || !errors.Is(err, context.Canceled) {
-			t.Errorf("error of a request canceled while waiting = %v", err)
+			t.Errorf("error of a request canceled while waiting = %v, want canceled", err)
 		}
 		resume <- struct{}{}
 		relaytest.NoError(t, <-errs[1]) // the transaction had begun
@@ -123,7 +123,7 @@ func TestGroupCommitDropsCanceledRequests(t *testing.T) {
 		relaytest.NoError(t, <-errs[3])
 		submit(canceledCtx, 4)
 		if err := <-errs[4]; !errors.Is(err, context.Canceled) {
-			t.Errorf("error of a request canceled before = %v", err)
+			t.Errorf("error of a request with a canceled context = %v, want canceled", err)
 		}
 		submit(t.Context(), 5)
 		relaytest.Equal(t, "the third transaction", <-began, []int{5})

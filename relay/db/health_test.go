@@ -23,9 +23,9 @@ func TestCheckWritesNothing(t *testing.T) {
 	commits := func() string {
 		return string(relaytest.Must(os.ReadFile(filepath.Join(dir, db.File+db.CommitsSuffix)))(t))
 	}
-	before := commits()
+	oldCommits := commits()
 	relaytest.NoError(t, database.Check(t.Context()))
-	relaytest.Equal(t, "the number of writes", commits(), before)
+	relaytest.Equal(t, "the number of writes", commits(), oldCommits)
 }
 
 // TestDamagedPagesAreFound changes the database file of a stopped gateway.

@@ -18,7 +18,7 @@ import (
 
 // migrations are the steps of the schema, NNNN_name.sql. A released step never changes.
 // {serial}, {clustered} and {busy} are replaced by words of the engine, see dialect.go.
-// A line that ends with "-- only sqlite" or "-- only postgresql" is for that engine. The
+// A line that ends with "-- only sqlite" or "-- only postgresql" exists for that engine only. The
 // tables below a line "-- Domain: accounts" belong to that domain.
 //
 //go:embed migrations/*.sql
@@ -32,8 +32,8 @@ type Migration struct {
 	statements string
 }
 
-// Migrate brings the schema to the newest version. On PostgreSQL it takes a lock, so that
-// only one of several gateways that start at the same time does it.
+// Migrate migrates the schema to the newest version. On PostgreSQL it takes a lock, so that only
+// one of several gateways that start at the same time migrates.
 func (d *DB) Migrate(ctx context.Context) error {
 	p, err := d.provider()
 	if err != nil {
@@ -102,7 +102,7 @@ func (d *DB) provider() (*goose.Provider, error) {
 		}
 		options = append(options, goose.WithSessionLocker(locker))
 	}
-	p, err := goose.NewProvider(kind, d.write, nil, options...)
+	p, err := goose.NewProvider(kind, d.writePool, nil, options...)
 	if err != nil {
 		return nil, fmt.Errorf("database: schema: %w", err)
 	}

@@ -38,31 +38,30 @@ type Options struct {
 	// called for each new connection and before each reuse of a connection; nil admits every
 	// server.
 	Admit func(Server) error
-	// Retention is the time for which a record is kept after its end; 0 means 30 days.
+	// Retention is the time for which finished messages and deliveries are kept; 0 means 30 days.
 	Retention time.Duration
-	// DeadRetention is the time for which a dead delivery is kept; 0 means until it is
-	// replayed.
+	// DeadRetention is the time for which dead deliveries are kept; 0 means until a replay.
 	DeadRetention time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Logger reports retries; nil means slog.Default.
+	// Logger logs retries and damage; nil means slog.Default.
 	Logger *slog.Logger
 	// Observe is called with the duration of each transaction ("write") and of each
 	// statement outside of a transaction ("read"), unless it is nil.
-	Observe func(operation string, took time.Duration)
+	Observe func(operation string, duration time.Duration)
 }
 
 // DB is an open database of records. It is safe for concurrent use.
 type DB struct {
-	dialect dialect
-	read    *sql.DB
-	write   *sql.DB
-	writer  *writer  // nil on PostgreSQL
-	servers *servers // nil on SQLite
+	dialect   dialect
+	readPool  *sql.DB
+	writePool *sql.DB  // the same as readPool on PostgreSQL
+	writer    *writer  // nil on PostgreSQL
+	servers   *servers // nil on SQLite
 	// progress is nil on PostgreSQL and before the schema is migrated.
 	progress *Progress
 	opts     Options
-	sealed   Sealer // nil stores sealed columns unencrypted
+	keys     Sealer // nil stores sealed columns unencrypted
 
 	queries sync.Map // statement → statement with the words of the engine
 	stmts   sync.Map // statement → *sql.Stmt; only on SQLite
@@ -80,7 +79,7 @@ func (d *DB) OnConnect(check func(ctx context.Context, query QueryRow) error) {
 	d.onConnect.Store(&check)
 }
 
-// Open opens the database and brings its schema to the newest version. It returns an error
+// Open opens the database and migrates its schema to the newest version. It returns an error
 // for an invalid URL, a database that cannot be reached or refuses the user, and a schema
 // that is newer than the program.
 func Open(ctx context.Context, o Options) (*DB, error) {
@@ -90,7 +89,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	err = d.Migrate(ctx)
 	if err == nil && d.writer != nil {
-		d.progress, err = OpenProgress(ctx, d.write, filepath.Join(d.opts.Dir, File+CommitsSuffix), d.opts.Now)
+		d.progress, err = OpenProgress(ctx, d.writePool, filepath.Join(d.opts.Dir, File+CommitsSuffix), d.opts.Now)
 		err = Wrap(File, err)
 	}
 	if err != nil {
@@ -127,7 +126,7 @@ func Connect(ctx context.Context, o Options) (*DB, error) {
 
 func (d *DB) openSQLite(ctx context.Context) (err error) {
 	d.dialect = sqlite{}
-	d.read, d.write, err = OpenSQLite(ctx, filepath.Join(d.opts.Dir, File), cmp.Or(max(d.opts.MaxConns, 0), 4))
+	d.readPool, d.writePool, err = OpenSQLite(ctx, filepath.Join(d.opts.Dir, File), cmp.Or(max(d.opts.MaxConns, 0), 4))
 	if err != nil {
 		return Wrap(File, err)
 	}
@@ -142,21 +141,24 @@ func (d *DB) openSQLite(ctx context.Context) (err error) {
 // Checkpoint moves the content of SQLite's write-ahead log to the database file, except the
 // part that a reader still needs.
 func (d *DB) Checkpoint(ctx context.Context) error {
-	_, err := d.read.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
+	_, err := d.readPool.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
 	return d.wrap("checkpoint", err)
 }
 
-// CheckIntegrity reads a whole SQLite database and returns an error if it is damaged. Later
-// calls of Check return the same error.
-func (d *DB) CheckIntegrity(ctx context.Context) error { return d.health.CheckIntegrity(ctx, d.read) }
+// CheckIntegrity reads the whole SQLite database and returns an error if it is damaged. Later
+// calls of Check return the same error. It must not be called on PostgreSQL.
+func (d *DB) CheckIntegrity(ctx context.Context) error {
+	return d.health.CheckIntegrity(ctx, d.readPool)
+}
 
-// Damaged returns a channel that is closed when damage of a SQLite database is found.
+// Damaged returns a channel that is closed when damage of the SQLite database is found. It must
+// not be called on PostgreSQL.
 func (d *DB) Damaged() <-chan struct{} { return d.health.Damaged() }
 
 // OpenSQLite opens a SQLite database, or creates an empty one that only the owner can read.
-// read has the given number of connections, write has one. Transactions of write take the
-// lock when they begin, and are on disk when they are committed.
-func OpenSQLite(ctx context.Context, path string, readers int) (read, write *sql.DB, err error) {
+// readPool has up to maxReaders connections, writePool has one. A transaction of writePool locks
+// the database when it begins, and is on disk when it is committed.
+func OpenSQLite(ctx context.Context, path string, maxReaders int) (readPool, writePool *sql.DB, err error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, nil, err
 	}
@@ -170,26 +172,26 @@ func OpenSQLite(ctx context.Context, path string, readers int) (read, write *sql
 	if err := f.Close(); err != nil {
 		return nil, nil, err
 	}
-	write, err = sql.Open("sqlite", sqliteDSN(path, "immediate", "auto_vacuum(2)", "journal_mode(WAL)", "synchronous(FULL)",
+	writePool, err = sql.Open("sqlite", sqliteDSN(path, "immediate", "auto_vacuum(2)", "journal_mode(WAL)", "synchronous(FULL)",
 		"foreign_keys(1)", "wal_autocheckpoint(4000)", "journal_size_limit(67108864)", "cache_size(-32768)", "temp_store(2)"))
 	if err != nil {
 		return nil, nil, err
 	}
-	write.SetMaxOpenConns(1)
-	if err := write.PingContext(ctx); err != nil {
-		return nil, nil, errors.Join(err, write.Close())
+	writePool.SetMaxOpenConns(1)
+	if err := writePool.PingContext(ctx); err != nil {
+		return nil, nil, errors.Join(err, writePool.Close())
 	}
-	read, err = sql.Open("sqlite", sqliteDSN(path, "deferred", "query_only(1)", "cache_size(-4096)"))
+	readPool, err = sql.Open("sqlite", sqliteDSN(path, "deferred", "query_only(1)", "cache_size(-4096)"))
 	if err != nil {
-		return nil, nil, errors.Join(err, write.Close())
+		return nil, nil, errors.Join(err, writePool.Close())
 	}
-	read.SetMaxOpenConns(readers)
-	read.SetMaxIdleConns(readers)
-	return read, write, nil
+	readPool.SetMaxOpenConns(maxReaders)
+	readPool.SetMaxIdleConns(maxReaders)
+	return readPool, writePool, nil
 }
 
-// OpenSQLiteCopy opens a copy of a SQLite database for reading. Nothing may write to the copy
-// meanwhile. OpenSQLiteCopy changes and creates no files.
+// OpenSQLiteCopy opens a copy of a SQLite database for reading. It changes and creates no files.
+// No program may write to the copy while it is open.
 func OpenSQLiteCopy(path string) (*sql.DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -205,10 +207,10 @@ func sqliteDSN(path, lock string, pragmas ...string) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
 
-// Check returns an error if the database is not reliable. On SQLite it checks that the
-// database accepts writes, is not damaged and has its file in place. On PostgreSQL it checks
-// that the tables exist, that the version is 13 or later, and that no setting loses
-// committed transactions.
+// Check returns an error if the database is not reliable. On SQLite it checks that the database
+// accepts writes, that no damage was found, and that the file was neither removed nor replaced. On
+// PostgreSQL it checks that the schema exists, that the server is a primary of version 13 or later
+// with the encoding UTF8, and that no setting loses committed transactions.
 func (d *DB) Check(ctx context.Context) error {
 	if d.writer != nil {
 		if err := d.health.Check(); err != nil {
@@ -254,7 +256,7 @@ func (d *DB) Retention() time.Duration { return d.opts.Retention }
 // DeadRetention returns Options.DeadRetention.
 func (d *DB) DeadRetention() time.Duration { return d.opts.DeadRetention }
 
-// Close waits for running writes and closes every connection.
+// Close waits for running and queued writes and closes every connection.
 func (d *DB) Close() error {
 	var errs []error
 	if d.writer != nil {
@@ -267,11 +269,11 @@ func (d *DB) Close() error {
 		errs = append(errs, stmt.(*sql.Stmt).Close())
 		return true
 	})
-	if d.read != nil {
-		errs = append(errs, d.read.Close())
+	if d.readPool != nil {
+		errs = append(errs, d.readPool.Close())
 	}
-	if d.write != nil && d.write != d.read {
-		errs = append(errs, d.write.Close())
+	if d.writePool != nil && d.writePool != d.readPool {
+		errs = append(errs, d.writePool.Close())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("database: close: %w", err)

@@ -38,18 +38,18 @@ func (d *DB) openPostgres(ctx context.Context) error {
 			return conn.QueryRow(ctx, query, args...).Scan(dest...)
 		})
 	})
-	d.read = sql.OpenDB(d.servers)
-	d.write = d.read
+	d.readPool = sql.OpenDB(d.servers)
+	d.writePool = d.readPool
 	n := cmp.Or(max(d.opts.MaxConns, 0), 16)
-	d.read.SetMaxOpenConns(n)
-	d.read.SetMaxIdleConns(n)
-	d.read.SetConnMaxIdleTime(5 * time.Minute)
+	d.readPool.SetMaxOpenConns(n)
+	d.readPool.SetMaxIdleConns(n)
+	d.readPool.SetConnMaxIdleTime(5 * time.Minute)
 	if len(d.servers.hosts) > 1 {
 		d.Probe(ctx) // finds the newest primary before an old one is used
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.opts.Timeout)
 	defer cancel()
-	return Wrap("database", d.explain(d.read.PingContext(ctx)))
+	return Wrap("database", d.explain(d.readPool.PingContext(ctx)))
 }
 
 // CheckURL returns the error that Open would return for an invalid URL. It does not connect.
@@ -62,16 +62,16 @@ func CheckURL(raw string) error {
 	return err
 }
 
-const wantURL = "want postgres://user:password@host:5432/database"
+const expectedURL = "expected postgres://user:password@host:5432/database"
 
 // parseURL parses a URL. Its errors never contain the password.
 func parseURL(raw string) (*pgx.ConnConfig, error) {
 	if !strings.HasPrefix(raw, "postgres://") && !strings.HasPrefix(raw, "postgresql://") {
-		return nil, relay.Invalid("database.url", wantURL)
+		return nil, relay.Invalid("database.url", expectedURL)
 	}
 	cfg, err := pgx.ParseConfig(raw)
 	if err != nil {
-		reason := wantURL
+		reason := expectedURL
 		for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 			if u, ok := errors.AsType[*url.Error](cause); ok {
 				reason = u.Err.Error() // without the URL
@@ -95,12 +95,12 @@ type servers struct {
 	admit func(Server) error
 
 	mu       sync.Mutex
-	lastHost int // the index of the host that was connected to last
+	lastHost int // the index of the host that Connect tries first
 	// failedAt is the start of the last check that failed. Connections that were checked
 	// earlier are not used again, so that only one statement waits for a server that hangs.
 	failedAt time.Time
-	// unidentified is the server's error for the query of its identity; nil for a standby.
-	unidentified error
+	// identityErr is the error if the last new connection's server refused to report its identity.
+	identityErr error
 }
 
 type serverHost struct {
@@ -253,14 +253,14 @@ func (s *servers) identify(ctx context.Context, conn *pgconn.PgConn) (server Ser
 SELECT system_identifier, CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END
 FROM pg_control_system()`)
 	pg, refused := errors.AsType[*pgconn.PgError](err)
-	unidentified := refused && (pg.Code == "42883" || pg.Code == "42501" || pg.Code == "0A000")
+	hidden := refused && (pg.Code == "42883" || pg.Code == "42501" || pg.Code == "0A000")
 	s.mu.Lock()
-	s.unidentified = nil
-	if unidentified {
-		s.unidentified = err
+	s.identityErr = nil
+	if hidden {
+		s.identityErr = err
 	}
 	s.mu.Unlock()
-	if unidentified {
+	if hidden {
 		return server, nil
 	}
 	if err != nil {
@@ -304,17 +304,17 @@ func queryRow(ctx context.Context, conn *pgconn.PgConn, query string) (values []
 // reuse checks a connection before it is used again: its server may be refused now, or may
 // hang.
 func (s *servers) reuse(ctx context.Context, conn *pgx.Conn) error {
-	known, ok := conn.PgConn().CustomData()[sessionKey].(*session)
-	if !ok || s.admit(known.server) != nil {
+	sess, ok := conn.PgConn().CustomData()[sessionKey].(*session)
+	if !ok || s.admit(sess.server) != nil {
 		return driver.ErrBadConn
 	}
 	s.mu.Lock()
-	failed := known.checkedAt.Before(s.failedAt)
+	failed := sess.checkedAt.Before(s.failedAt)
 	s.mu.Unlock()
 	if failed {
 		return driver.ErrBadConn
 	}
-	if time.Since(known.checkedAt) < time.Second {
+	if time.Since(sess.checkedAt) < time.Second {
 		return nil
 	}
 	began := time.Now()
@@ -330,7 +330,7 @@ func (s *servers) reuse(ctx context.Context, conn *pgx.Conn) error {
 		}
 		return driver.ErrBadConn
 	}
-	known.checkedAt = time.Now()
+	sess.checkedAt = time.Now()
 	return nil
 }
 
@@ -377,18 +377,18 @@ func (d *DB) HostErrors() error {
 	return errors.Join(errs...)
 }
 
-// Unidentified returns the reason why the server's identity cannot be checked, or nil.
-func (d *DB) Unidentified() error {
+// IdentityError returns the reason why the server's identity cannot be checked, or nil.
+func (d *DB) IdentityError() error {
 	if d.servers == nil {
 		return nil
 	}
 	d.servers.mu.Lock()
 	defer d.servers.mu.Unlock()
-	return d.servers.unidentified
+	return d.servers.identityErr
 }
 
-// SeveralHosts reports whether the URL names more than one host.
-func (d *DB) SeveralHosts() bool { return d.servers != nil && len(d.servers.hosts) > 1 }
+// HasSeveralHosts reports whether the URL names more than one host.
+func (d *DB) HasSeveralHosts() bool { return d.servers != nil && len(d.servers.hosts) > 1 }
 
 // withHost adds the name of the server to an error. An error of connecting already names the
 // servers.
@@ -401,7 +401,7 @@ func (d *DB) withHost(err error) error {
 	return fmt.Errorf("PostgreSQL at %s: %w", d.servers.hosts[d.servers.lastHost].name, err)
 }
 
-// explain adds the errors of the hosts to an error that reports only a timeout.
+// explain adds the errors of the hosts to a timeout.
 func (d *DB) explain(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		if hosts := d.HostErrors(); hosts != nil {

@@ -96,9 +96,9 @@ func OpenProgress(ctx context.Context, db *sql.DB, path string, now func() time.
 // Loss returns the transactions that the database lacked when it was opened.
 func (p *Progress) Loss() Loss { return p.loss }
 
-// Follow starts to count each transaction and to write the positions that journals returns.
-// If journals omits a kind of traffic, its position stays. Before Follow nothing is counted,
-// so that the next start finds a loss again even if the database was written to.
+// Follow starts counting each transaction and writing the positions that journals returns.
+// If journals omits a kind of traffic, its position stays. Before Follow, no transaction is
+// counted, so that the next start finds a loss again even if the database was written to.
 func (p *Progress) Follow(journals func() map[string]uint64) { p.journals.Store(&journals) }
 
 // recordProgress changes nothing if the connection has changed no row since the last

@@ -16,7 +16,7 @@ import (
 // statement reads it as the table "batch".
 type Conn interface {
 	query(ctx context.Context, query string, args []any) (*sql.Rows, error)
-	bound(ctx context.Context) (context.Context, context.CancelFunc)
+	withTimeout(ctx context.Context) (context.Context, context.CancelFunc)
 	wrap(label string, err error) error
 	sealer() Sealer
 }
@@ -38,7 +38,7 @@ func List[T any](ctx context.Context, c Conn, label, query string, fields func(v
 	if empty(args) {
 		return nil, nil
 	}
-	ctx, cancel := c.bound(ctx)
+	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
 	rows, err := list(ctx, c, label, query, fields, args, false)
 	if errors.Is(err, relay.ErrUndecryptable) { // another gateway may have added a key
@@ -156,9 +156,9 @@ func Numbered[T any](ctx context.Context, c Conn, label, query string, n int, fi
 		n int
 		v T
 	}
-	found, err := List(ctx, c, label, query, func(r *numbered) []any { return append([]any{&r.n}, fields(&r.v)...) }, args...)
+	rows, err := List(ctx, c, label, query, func(r *numbered) []any { return append([]any{&r.n}, fields(&r.v)...) }, args...)
 	values := make([]T, n)
-	for _, r := range found {
+	for _, r := range rows {
 		values[r.n-1] = r.v
 	}
 	return values, err
@@ -210,7 +210,7 @@ func (d *DB) query(ctx context.Context, query string, args []any) (*sql.Rows, er
 		return nil, err
 	}
 	if d.writer == nil {
-		return d.read.QueryContext(ctx, query, args...)
+		return d.readPool.QueryContext(ctx, query, args...)
 	}
 	stmt, err := d.prepared(ctx, query)
 	if err != nil {
@@ -219,8 +219,8 @@ func (d *DB) query(ctx context.Context, query string, args []any) (*sql.Rows, er
 	return stmt.QueryContext(ctx, args...)
 }
 
-// bound limits the time of a statement on PostgreSQL. SQLite is in the process and cannot hang.
-func (d *DB) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeout limits a statement on PostgreSQL. SQLite runs in the process and cannot hang.
+func (d *DB) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if d.writer != nil {
 		return ctx, func() {}
 	}
@@ -231,7 +231,7 @@ func (d *DB) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
 	if stmt, ok := d.stmts.Load(query); ok {
 		return stmt.(*sql.Stmt), nil
 	}
-	stmt, err := d.read.PrepareContext(ctx, query)
+	stmt, err := d.readPool.PrepareContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -254,8 +254,8 @@ type runner interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-func (d *DB) sealer() Sealer { return d.sealed }
-func (t *Tx) sealer() Sealer { return t.db.sealed }
+func (d *DB) sealer() Sealer { return d.keys }
+func (t *Tx) sealer() Sealer { return t.db.keys }
 
 // Now returns the time of the database's clock.
 func (t *Tx) Now() time.Time { return t.db.Now() }
@@ -268,7 +268,9 @@ func (t *Tx) query(ctx context.Context, query string, args []any) (*sql.Rows, er
 	return t.runner.QueryContext(ctx, query, args...)
 }
 
-func (t *Tx) bound(ctx context.Context) (context.Context, context.CancelFunc) { return ctx, func() {} }
+func (t *Tx) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return ctx, func() {}
+}
 
 // Exec runs a statement and returns the number of changed rows.
 func (t *Tx) Exec(ctx context.Context, label, query string, args ...any) (int64, error) {

@@ -30,7 +30,7 @@ type Sealer interface {
 
 // SetSealer sets the Sealer of Sealed columns. Without a Sealer they are stored unencrypted.
 // SetSealer must be called before other goroutines use the DB.
-func (d *DB) SetSealer(s Sealer) { d.sealed = s }
+func (d *DB) SetSealer(s Sealer) { d.keys = s }
 
 // Sealed returns an encrypted column of text or bytes, as a parameter or as a destination. As
 // a destination, column is a pointer or a sql.Scanner. Encrypting a value twice gives different
@@ -116,13 +116,13 @@ func (s *sealedValues) seal(sealer Sealer, text, owner string) (string, error) {
 
 // verifySealed adds a check to a transaction: it fails if the database lacks the keys of the
 // values that the transaction seals.
-func (d *DB) verifySealed(do work) work {
+func (d *DB) verifySealed(do txFunc) txFunc {
 	return func(ctx context.Context, tx *Tx) error {
 		if err := do(ctx, tx); err != nil {
 			return err
 		}
 		for _, v := range tx.sealed {
-			if err := d.sealed.Verify(ctx, tx, v.sealed, v.owner); err != nil {
+			if err := d.keys.Verify(ctx, tx, v.sealed, v.owner); err != nil {
 				return err
 			}
 		}

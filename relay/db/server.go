@@ -3,7 +3,7 @@ package db
 import "fmt"
 
 // Server identifies the PostgreSQL server that gateways use. A standby that is promoted
-// begins a new timeline, so that a server with a lower one is an old primary.
+// begins a new timeline, so a server with a lower timeline is an old primary.
 type Server struct {
 	Host     string `json:"host"` // and port
 	System   string `json:"system"`

@@ -52,7 +52,7 @@ func columnNumber(v any) (n int64, ok bool) {
 	case time.Time:
 		return Millis(v), true
 	case timeColumn:
-		return v.number(*v.time), true
+		return v.encode(*v.time), true
 	case time.Duration:
 		return v.Milliseconds(), true
 	}
@@ -108,8 +108,8 @@ func Millis(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// Moment returns the time of a number that Millis has returned.
-func Moment(ms int64) time.Time {
+// FromMillis returns the time of a number that Millis has returned.
+func FromMillis(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
 	}
@@ -142,8 +142,8 @@ func NanoTime(t *time.Time) sql.Scanner {
 
 type timeColumn struct {
 	time   *time.Time
-	number func(time.Time) int64
-	moment func(int64) time.Time
+	encode func(time.Time) int64
+	decode func(int64) time.Time
 }
 
 // Scan reads the column.
@@ -154,7 +154,7 @@ func (c timeColumn) Scan(column any) error {
 	}
 	*c.time = time.Time{}
 	if n != 0 {
-		*c.time = c.moment(n).UTC()
+		*c.time = c.decode(n).UTC()
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func (d *DB) Write(ctx context.Context, label string, do func(ctx context.Contex
 // perform runs do in the writer of SQLite or in a transaction of PostgreSQL, which is
 // repeated after a conflict. With autocommit, do runs one statement, which PostgreSQL begins
 // and commits by itself in one round trip.
-func (d *DB) perform(ctx context.Context, label string, autocommit bool, do work) error {
+func (d *DB) perform(ctx context.Context, label string, autocommit bool, do txFunc) error {
 	defer d.observe("write", time.Now())
 	do = d.verifySealed(do)
 	if d.writer != nil {
@@ -34,11 +34,11 @@ func (d *DB) perform(ctx context.Context, label string, autocommit bool, do work
 		if err == nil || !conflicted(err) || try == tries {
 			return d.wrap(label, err)
 		}
-		d.opts.Logger.DebugContext(ctx, "retrying transaction", "of", label, "error", err)
+		d.opts.Logger.DebugContext(ctx, "retrying transaction", "label", label, "error", err)
 	}
 }
 
-type work func(ctx context.Context, tx *Tx) error
+type txFunc func(ctx context.Context, tx *Tx) error
 
 func (d *DB) observe(operation string, began time.Time) {
 	if d.opts.Observe != nil {
@@ -84,7 +84,7 @@ func (d *DB) Run(ctx context.Context, label, query string, args ...any) error {
 	return err
 }
 
-// MaxSweep is the usual maximum of rows that one transaction deletes, so that other
+// MaxSweep is the usual maximum number of rows that one transaction deletes, so that other
 // transactions do not wait long.
 const MaxSweep = 5000
 
@@ -107,20 +107,20 @@ func (d *DB) Sweep(ctx context.Context, label string, limit int, query string, a
 	})
 }
 
-// SweepExpired deletes the rows of a table in which a column, such as expires, has a time
-// that is not after now. key is the table's primary key.
+// SweepExpired deletes the rows of a table in which a column, such as expires, has a time that is
+// not after now. It keeps rows with 0 in the column. key is the table's primary key.
 func (d *DB) SweepExpired(ctx context.Context, label, table, key, column string, now time.Time) error {
 	return d.Sweep(ctx, label, MaxSweep, fmt.Sprintf(`DELETE FROM %[1]s WHERE (%[2]s) IN (
   SELECT %[2]s FROM %[1]s WHERE %[3]s > 0 AND %[3]s <= $1 ORDER BY %[3]s LIMIT $2 {skip locked})`, table, key, column), now)
 }
 
-func (d *DB) transact(ctx context.Context, autocommit bool, do work) error {
+func (d *DB) transact(ctx context.Context, autocommit bool, do txFunc) error {
 	ctx, cancel := context.WithTimeout(ctx, d.opts.Timeout)
 	defer cancel()
 	if autocommit {
-		return do(ctx, &Tx{db: d, runner: d.write})
+		return do(ctx, &Tx{db: d, runner: d.writePool})
 	}
-	tx, err := d.write.BeginTx(ctx, nil)
+	tx, err := d.writePool.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ type writer struct {
 
 type pendingWrite struct {
 	ctx    context.Context
-	do     work
+	do     txFunc
 	answer chan error
 	err    error // of do; returned after the commit
 	// begun is set by the writer when the transaction begins. A caller whose context has
@@ -165,7 +165,7 @@ type pendingWrite struct {
 // do queues a transaction and waits for its end. If ctx ends before the transaction begins, the
 // transaction does not run. If ctx ends later, do still waits, because the transaction may write
 // to variables of the caller.
-func (w *writer) do(ctx context.Context, do work) error {
+func (w *writer) do(ctx context.Context, do txFunc) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -210,25 +210,25 @@ func (w *writer) run() {
 	for {
 		select {
 		case p := <-w.queue:
-			w.runBatch(p)
+			w.runJoined(p)
 		case <-w.quit:
-			for p := w.waiting(0, time.Now()); p != nil; p = w.waiting(0, time.Now()) {
-				w.runBatch(p)
+			for p := w.next(0, time.Now()); p != nil; p = w.next(0, time.Now()) {
+				w.runJoined(p)
 			}
 			return
 		}
 	}
 }
 
-// runBatch runs a transaction and the ones queued behind it, and commits them with the
+// runJoined runs a transaction and the transactions queued behind it, and commits them with the
 // progress of the database.
-func (w *writer) runBatch(p *pendingWrite) {
+func (w *writer) runJoined(p *pendingWrite) {
 	// The context never ends: cancelling a statement would roll back all transactions of
 	// the commit.
 	ctx := context.Background()
 	var err error
 	if w.conn == nil {
-		w.conn, err = w.db.write.Conn(ctx)
+		w.conn, err = w.db.writePool.Conn(ctx)
 	}
 	if err == nil {
 		_, err = w.conn.ExecContext(ctx, "BEGIN IMMEDIATE")
@@ -237,14 +237,14 @@ func (w *writer) runBatch(p *pendingWrite) {
 		p.answer <- err
 		return
 	}
-	var batch []*pendingWrite
+	var joined []*pendingWrite
 	began := time.Now()
 	for p != nil {
-		batch = append(batch, p)
+		joined = append(joined, p)
 		if err = w.runOne(ctx, p); err != nil {
 			break
 		}
-		p = w.waiting(len(batch), began)
+		p = w.next(len(joined), began)
 	}
 	if err == nil {
 		err = w.db.progress.Record(ctx, w)
@@ -253,8 +253,8 @@ func (w *writer) runBatch(p *pendingWrite) {
 		_, err = w.conn.ExecContext(ctx, "COMMIT")
 	}
 	if err != nil {
-		_, _ = w.conn.ExecContext(ctx, "ROLLBACK") // fails if the engine did so already
-		for _, p := range batch {
+		_, _ = w.conn.ExecContext(ctx, "ROLLBACK") // fails if the engine has rolled back already
+		for _, p := range joined {
 			p.answer <- err
 		}
 		return
@@ -262,14 +262,14 @@ func (w *writer) runBatch(p *pendingWrite) {
 	w.db.progress.Committed()
 	// A transaction may have failed because of an earlier one in the same commit. Its caller
 	// is notified after the commit, when other connections can read both.
-	for _, p := range batch {
+	for _, p := range joined {
 		p.answer <- p.err
 	}
 }
 
-// waiting returns the next transaction of the queue; nil if the queue is empty or the
-// commit is full.
-func (w *writer) waiting(n int, began time.Time) *pendingWrite {
+// next returns the next transaction of the queue; nil if the queue is empty or the commit is
+// full.
+func (w *writer) next(n int, began time.Time) *pendingWrite {
 	if n >= maxJoined || time.Since(began) > maxJoinTime {
 		return nil
 	}

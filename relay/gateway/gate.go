@@ -7,7 +7,7 @@ import (
 
 // Gate stops processing while the state of the database is unknown. Loops that process records
 // either run under Run, or check Closed before they lease a record and before they begin to
-// process it. A new Gate is closed, and a nil Gate is open. It is safe for concurrent use.
+// process it. A new Gate is closed. Closed of a nil Gate returns false. Safe for concurrent use.
 type Gate struct {
 	mu     sync.Mutex
 	opened chan struct{} // closed while the gate is open
@@ -61,15 +61,15 @@ func (g *Gate) Run(ctx context.Context, run func(context.Context) error) error {
 			return nil
 		}
 		_, closed := g.channels()
-		open, cancel := context.WithCancel(ctx)
+		openCtx, cancel := context.WithCancel(ctx)
 		go func() {
 			select {
 			case <-closed:
 				cancel()
-			case <-open.Done():
+			case <-openCtx.Done():
 			}
 		}()
-		err := run(open)
+		err := run(openCtx)
 		cancel()
 		if err != nil || ctx.Err() != nil || !isDone(closed) {
 			return err

@@ -22,9 +22,9 @@ type Gateway struct {
 	Facts     Facts     `json:"-"`
 }
 
-// HeartbeatEvery is the interval of heartbeats. A gateway is away AwayAfter its last heartbeat. A
-// starting gateway watches the heartbeats of another one with the same name for WatchFor, which
-// is long enough if one heartbeat fails and the next one waits for an unresponsive Redis.
+// HeartbeatEvery is the interval of heartbeats. A gateway is away if its last heartbeat is older than
+// AwayAfter. A starting gateway watches the heartbeats of another gateway with the same name for
+// WatchFor, which is long enough if one heartbeat fails and the next waits for an unresponsive Redis.
 const (
 	HeartbeatEvery = 2 * time.Second
 	WatchFor       = 3 * HeartbeatEvery
@@ -104,8 +104,8 @@ type Halt struct {
 	RecoveredAt time.Time `json:"recovered_at"`
 }
 
-// Holds reports whether no gateway has recovered since the halt.
-func (h *Halt) Holds() bool { return !h.Since.IsZero() && h.RecoveredAt.IsZero() }
+// IsActive reports whether no gateway has recovered since the halt.
+func (h *Halt) IsActive() bool { return !h.Since.IsZero() && h.RecoveredAt.IsZero() }
 
 // Reason returns the reason why the outcome of messages that were due before the halt is unknown.
 func (h *Halt) Reason() string {

@@ -115,7 +115,7 @@ func (s *Store) LastWrite(ctx context.Context) (time.Time, error) {
 		SELECT COALESCE(MAX(seen), 0)
 		FROM gateway`
 	ms, err := db.Value[int64](ctx, s.db, "gateways", query)
-	return db.Moment(ms), err
+	return db.FromMillis(ms), err
 }
 
 // Turn reports whether this gateway has to run periodic work now. It returns true once per period,

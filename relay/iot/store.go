@@ -79,14 +79,14 @@ func (s *Store) write(ctx context.Context, label, version string, do func(ctx co
 }
 
 func put[T any](ctx context.Context, s *Store, t db.Documents[T], acct relay.AccountID, id string, v T, version string) error {
-	return s.write(ctx, t.Noun(id), version, func(ctx context.Context, tx *db.Tx) error {
+	return s.write(ctx, t.Label(id), version, func(ctx context.Context, tx *db.Tx) error {
 		return t.Put(ctx, tx, acct, id, v)
 	})
 }
 
 // remove deletes a document, if it exists, and increments a version.
 func remove[T any](ctx context.Context, s *Store, t db.Documents[T], acct relay.AccountID, id, version string) error {
-	return s.write(ctx, t.Noun(id), version, func(ctx context.Context, tx *db.Tx) error {
+	return s.write(ctx, t.Label(id), version, func(ctx context.Context, tx *db.Tx) error {
 		return db.IgnoreNotFound(t.Delete(ctx, tx, acct, id))
 	})
 }
@@ -107,7 +107,7 @@ func (s *Store) CreateDecoder(ctx context.Context, acct relay.AccountID, d Decod
 // change again with the updated decoder. It returns relay.KindNotFound if there is no such decoder, and
 // the errors of change.
 func (s *Store) ChangeDecoder(ctx context.Context, acct relay.AccountID, id string, change func(*Decoder) error) (Decoder, error) {
-	return db.Transact(ctx, s.db, decoderTable.Noun(id), func(ctx context.Context, tx *db.Tx) (Decoder, error) {
+	return db.Transact(ctx, s.db, decoderTable.Label(id), func(ctx context.Context, tx *db.Tx) (Decoder, error) {
 		decoder, changed, err := decoderTable.Change(ctx, tx, acct, id, change)
 		if err != nil || !changed {
 			return decoder, err
@@ -118,7 +118,7 @@ func (s *Store) ChangeDecoder(ctx context.Context, acct relay.AccountID, id stri
 
 // DeleteDecoder deletes a decoder, if it exists, and its unmapped keys.
 func (s *Store) DeleteDecoder(ctx context.Context, acct relay.AccountID, id string) error {
-	return s.write(ctx, decoderTable.Noun(id), versionOf(acct), func(ctx context.Context, tx *db.Tx) error {
+	return s.write(ctx, decoderTable.Label(id), versionOf(acct), func(ctx context.Context, tx *db.Tx) error {
 		return deleteDecoder(ctx, tx, acct, id)
 	})
 }
@@ -128,7 +128,7 @@ func (s *Store) DeleteDecoder(ctx context.Context, acct relay.AccountID, id stri
 // decoder to a device wait for the end of this transaction.
 func (s *Store) DeleteUnusedDecoder(ctx context.Context, acct relay.AccountID, id string) error {
 	const lock = "SELECT id FROM decoder WHERE account = $1 AND id = $2 {for update}"
-	label := decoderTable.Noun(id)
+	label := decoderTable.Label(id)
 	return s.write(ctx, label, versionOf(acct), func(ctx context.Context, tx *db.Tx) error {
 		if _, err := db.Value[string](ctx, tx, label, lock, acct, id); err != nil {
 			return err
@@ -151,7 +151,7 @@ func (s *Store) DeleteUnusedDecoder(ctx context.Context, acct relay.AccountID, i
 }
 
 func deleteDecoder(ctx context.Context, tx *db.Tx, acct relay.AccountID, id string) error {
-	return tx.RunAll(ctx, decoderTable.Noun(id),
+	return tx.RunAll(ctx, decoderTable.Label(id),
 		db.Do("DELETE FROM decoder WHERE account = $1 AND id = $2", acct, id),
 		db.Do("DELETE FROM unmapped_key WHERE account = $1 AND decoder = $2", acct, id))
 }
@@ -190,7 +190,7 @@ func (s *Store) PutLocation(ctx context.Context, acct relay.AccountID, l Locatio
 // CreateLocation saves a new location. It returns relay.KindInvalid if the new location and a stored
 // location of the account are Imported.
 func (s *Store) CreateLocation(ctx context.Context, acct relay.AccountID, l Location) error {
-	return s.db.Write(ctx, locationTable.Noun(l.ID), func(ctx context.Context, tx *db.Tx) error {
+	return s.db.Write(ctx, locationTable.Label(l.ID), func(ctx context.Context, tx *db.Tx) error {
 		// Changing the version first makes concurrent calls wait for this transaction.
 		if err := tx.Bump(ctx, versionOf(acct)); err != nil {
 			return err

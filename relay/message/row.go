@@ -182,11 +182,11 @@ func (r *row) schedule(now time.Time, retention time.Duration) {
 // content.
 func (r *row) fill(m *Message) {
 	if m.Undecryptable {
-		m.Parts, m.ScheduledFor = make([]Part, r.partCount), db.Moment(r.scheduled)
+		m.Parts, m.ScheduledFor = make([]Part, r.partCount), db.FromMillis(r.scheduled)
 	}
 	timeOr := func(ms int64, fallback time.Time) time.Time {
 		if ms > 0 {
-			return db.Moment(ms)
+			return db.FromMillis(ms)
 		}
 		return fallback
 	}

@@ -303,7 +303,7 @@ func markTaken(ctx context.Context, tx *db.Tx, ref BatchRef, b Batch, t *tally, 
 	t.n -= len(items)
 	t.due = time.Time{}
 	if start > 0 && b.Every > 0 {
-		t.due = db.Moment(start).Add(b.Every)
+		t.due = db.FromMillis(start).Add(b.Every)
 	}
 	if start == 0 {
 		t.n = 0

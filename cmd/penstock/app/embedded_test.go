@@ -38,7 +38,7 @@ func TestMessagesInTheTimeOfLostWritesAreNotSentAgain(t *testing.T) {
 		t.Fatalf("afterRestore was called %d times, want once", len(*halts))
 	}
 	halt := (*halts)[0]
-	if !halt.Holds() || !halt.Since.Equal(loss.Until) || !halt.LastWrite.Equal(loss.Since) {
+	if !halt.IsActive() || !halt.Since.Equal(loss.Until) || !halt.LastWrite.Equal(loss.Since) {
 		t.Errorf("lost time = %s to %s, want %s to %s", halt.LastWrite, halt.Since, loss.Since, loss.Until)
 	}
 }

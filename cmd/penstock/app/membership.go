@@ -235,7 +235,7 @@ func (m *membership) verify(ctx context.Context) error {
 		return err
 	}
 	restored := id == w.Database && beats < w.Beats
-	if restored && !halt.Holds() && !halt.RecoveredAt.After(w.At) {
+	if restored && !halt.IsActive() && !halt.RecoveredAt.After(w.At) {
 		m.mu.Lock()
 		halt = registry.Halt{Node: m.self.Node, Since: m.haltedAt}
 		m.mu.Unlock()
@@ -247,7 +247,7 @@ func (m *membership) verify(ctx context.Context) error {
 		}
 	}
 	m.mu.Lock()
-	otherRecovered := m.haltedByOther && !halt.Holds()
+	otherRecovered := m.haltedByOther && !halt.IsActive()
 	m.mu.Unlock()
 	if otherRecovered {
 		if _, err := m.reprocess(ctx); err != nil {
@@ -258,10 +258,10 @@ func (m *membership) verify(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case m.haltReason == "" && halt.Holds():
+	case m.haltReason == "" && halt.IsActive():
 		m.haltLocked(fmt.Sprintf("gateway %s has found that the database is in an earlier state than before: it was restored from a backup", halt.Node))
 		m.haltedByOther = true
-	case m.haltedByOther && !halt.Holds():
+	case m.haltedByOther && !halt.IsActive():
 		m.resumeLocked()
 	case m.haltReason == "":
 		m.gate.Open()
@@ -401,7 +401,7 @@ func (m *membership) checkRedis(ctx context.Context) (conflicts []string) {
 	if id, err := m.cache.ID(ctx); err == nil {
 		m.self.Facts[registry.Redis] = id
 	}
-	otherDatabases, err := m.cache.Databases(ctx, m.database, time.Now(), registry.AwayAfter)
+	otherDatabases, err := m.cache.RegisterDatabase(ctx, m.database, time.Now(), registry.AwayAfter)
 	if err == nil && len(otherDatabases) > 0 {
 		conflicts = []string{"gateways on another database use the same Redis: give all of them the same database.url, or redis.url a Redis of its own"}
 	}
@@ -505,7 +505,7 @@ func (m *membership) Recover(ctx context.Context) (result admin.RecoveryResult, 
 		return result, err
 	}
 	// 3. Resume processing at all gateways.
-	if halt.Holds() {
+	if halt.IsActive() {
 		halt.RecoveredAt = time.Now()
 		if err := m.store.SaveHalt(ctx, halt); err != nil {
 			return result, err

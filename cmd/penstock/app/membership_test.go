@@ -64,7 +64,7 @@ func TestGatewaysStopUntilOneHasRecoveredTheirDatabase(t *testing.T) {
 	result := relaytest.Must(n1.Recover(ctx))(t)
 	relaytest.Equal(t, "parts set to unknown", result.Unknown, 3)
 	halt := (*halts)[0]
-	if halt.Node != "n1" || !halt.Holds() || halt.Since.IsZero() || !halt.LastWrite.Equal(lastWrite) {
+	if halt.Node != "n1" || !halt.IsActive() || halt.Since.IsZero() || !halt.LastWrite.Equal(lastWrite) {
 		t.Errorf("halt = %+v, want node n1, a start time and the last write %s", halt, lastWrite)
 	}
 	checkHalted(n1, "after the recovery", "")
@@ -92,7 +92,7 @@ func TestGatewayThatReturnsAfterARecoveryStopsAlone(t *testing.T) {
 		t.Errorf("halted = %q and %q, want only the returning gateway halted", returning.HaltReason(), running.HaltReason())
 	}
 	relaytest.Must(returning.Recover(ctx))(t)
-	if halt := (*halts)[0]; halt.Holds() {
+	if halt := (*halts)[0]; halt.IsActive() {
 		t.Errorf("halt of the second recovery = %+v, want one that does not hold", halt)
 	}
 }

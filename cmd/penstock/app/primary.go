@@ -185,7 +185,7 @@ func (p *primary) watch(ctx context.Context, db *db.DB) {
 		case <-time.After(exchangeEvery):
 		}
 		p.exchange(ctx)
-		if !db.SeveralHosts() {
+		if !db.HasSeveralHosts() {
 			continue
 		}
 		db.Probe(ctx)

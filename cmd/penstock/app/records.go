@@ -125,12 +125,12 @@ func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog
 		note = "sqlite, embedded"
 		b.embedded = append(b.embedded, embeddedStore{b.records.DB, db.File, event.Kinds(), "changes over REST, SOAP and the admin API, and results of deliveries and sent messages"})
 	}
-	if err := b.records.DB.Unidentified(); err != nil {
+	if err := b.records.DB.IdentityError(); err != nil {
 		note += "; an old primary would not be recognised, because the server does not report its timeline"
 		log.Warn("an old primary of PostgreSQL would not be recognised", "error", err)
 	}
 	b.list = append(b.list, admin.Backend{Name: "records", Note: note, Check: b.records.DB.Check})
-	if b.records.DB.SeveralHosts() {
+	if b.records.DB.HasSeveralHosts() {
 		logHosts(log, b.records.DB.HostErrors())
 		hosts := func(context.Context) error { return b.records.DB.HostErrors() }
 		b.list = append(b.list, admin.Backend{Name: "database hosts", Note: "postgresql", Check: hosts, Optional: true})
@@ -172,7 +172,7 @@ func (r *recordStores) sweep(ctx context.Context, now time.Time) error {
 // which may have records that the database lacks. If the halt holds, it sets the messages that
 // were due before it to the state unknown, and returns the number of their parts.
 func (r *recordStores) afterRestore(ctx context.Context, halt gateway.Halt) (unknown int, err error) {
-	if err := errors.Join(r.DB.Invalidate(ctx), r.Messages.SkipIDs(ctx)); err != nil || !halt.Holds() {
+	if err := errors.Join(r.DB.Invalidate(ctx), r.Messages.SkipIDs(ctx)); err != nil || !halt.IsActive() {
 		return 0, err
 	}
 	return r.Messages.MarkUnknown(ctx, halt.Since, r.DB.Now(), halt.Reason())

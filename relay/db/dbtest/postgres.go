@@ -253,9 +253,9 @@ func owner() *syscall.Credential {
 // binary returns the path of one of PostgreSQL's programs in the newest installed version.
 // Debian installs them outside of the PATH.
 func binary(program string) string {
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + program)
-	if len(found) > 0 {
-		return slices.Max(found)
+	paths, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + program)
+	if len(paths) > 0 {
+		return slices.Max(paths)
 	}
 	path, _ := exec.LookPath(program)
 	return path

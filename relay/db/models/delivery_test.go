@@ -94,11 +94,11 @@ func leaseDelivery(n int, ref outbox.Ref, now float64) op[modelDeliveries] {
 		"lease "+ref.ID,
 		func(s *modelDeliveries) string {
 			p := &s[n]
-			taken := p.State != "" && p.Due >= 0 && p.Due <= now
-			if taken {
+			leased := p.State != "" && p.Due >= 0 && p.Due <= now
+			if leased {
 				p.Due, p.Leased = now+10, true
 			}
-			return fmt.Sprint(taken)
+			return fmt.Sprint(leased)
 		},
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			leased, err := r.Deliveries.LeaseDue(ctx, []outbox.Ref{ref}, dbtest.TimeAt(now), dbtest.TimeAt(now+10))

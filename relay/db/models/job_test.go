@@ -70,15 +70,15 @@ func drawJobOp(t *rapid.T, s modelJobs, acct relay.AccountID, now float64) op[mo
 				if e.State == "" {
 					return relay.KindNotFound.String()
 				}
-				taken := e.Due >= 0 && e.Due <= now
-				if taken {
+				leased := e.Due >= 0 && e.Due <= now
+				if leased {
 					e.State, e.Due, e.Tries = job.Processing, now+10, e.Tries+1
 				}
-				return fmt.Sprintf("%v %s", taken, e.State)
+				return fmt.Sprintf("%v %s", leased, e.State)
 			},
 			func(ctx context.Context, r *recordstest.Records) (string, error) {
-				j, taken, err := r.Jobs.Lease(ctx, job.Ref{Account: acct, ID: id}, opTime, dbtest.TimeAt(now+10))
-				return kindOf(fmt.Sprintf("%v %s", taken, j.State), err)
+				j, leased, err := r.Jobs.Lease(ctx, job.Ref{Account: acct, ID: id}, opTime, dbtest.TimeAt(now+10))
+				return kindOf(fmt.Sprintf("%v %s", leased, j.State), err)
 			},
 		)
 	}

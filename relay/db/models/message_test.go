@@ -31,8 +31,8 @@ type modelMessage struct {
 // modelMessages are the messages of the model and the account's credit. The credit pays for one of
 // the messages but not for all.
 type modelMessages struct {
-	Credit int64
-	All    [3]modelMessage
+	Credit   int64
+	Messages [3]modelMessage
 }
 
 const modelCredit = 4
@@ -79,7 +79,7 @@ func (m *modelMessage) schedule(now float64) {
 func (s modelMessages) show() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d credits", s.Credit)
-	for _, m := range s.All {
+	for _, m := range s.Messages {
 		if !m.Saved {
 			continue
 		}
@@ -95,20 +95,20 @@ func messageModel() machine[modelMessages] {
 	return machine[modelMessages]{
 		begin: func(ctx context.Context, r *recordstest.Records, acct relay.AccountID) (modelMessages, error) {
 			s := modelMessages{Credit: modelCredit}
-			for n := range s.All {
+			for n := range s.Messages {
 				m := modelMessage{Due: -1, Parts: make([]modelPart, 1+n)}
 				id, err := r.Messages.Reserve(ctx, len(m.Parts))
 				if err != nil {
 					return s, err
 				}
 				m.ID = id
-				s.All[n] = m
+				s.Messages[n] = m
 			}
 			return s, r.Credit.Open(ctx, acct, modelCredit, dbtest.TimeAt(0))
 		},
 		clone: func(s modelMessages) modelMessages {
-			for n := range s.All {
-				s.All[n].Parts = slices.Clone(s.All[n].Parts)
+			for n := range s.Messages {
+				s.Messages[n].Parts = slices.Clone(s.Messages[n].Parts)
 			}
 			return s
 		},
@@ -119,23 +119,23 @@ func messageModel() machine[modelMessages] {
 func drawMessageOp(t *rapid.T, s modelMessages, acct relay.AccountID, now float64) op[modelMessages] {
 	n := rapid.IntRange(0, 2).Draw(t, "message")
 	part := rapid.IntRange(0, n).Draw(t, "part")
-	switch rapid.SampledFrom([]string{"save", "save", "delete", "begin", "begin", "settle", "settle", "settle", "receipt", "claim", "claim", "renew", "release"}).Draw(t, "kind") {
+	switch rapid.SampledFrom([]string{"save", "save", "delete", "begin", "begin", "settle", "settle", "settle", "receipt", "lease", "lease", "renew", "release"}).Draw(t, "kind") {
 	case "save":
-		return saveMessage(s.All[n], n, acct, now, rapid.Bool().Draw(t, "leased"))
+		return saveMessage(s.Messages[n], n, acct, now, rapid.Bool().Draw(t, "leased"))
 	case "delete":
-		return deletePart(s.All[n].ID, n, part, acct, now)
+		return deletePart(s.Messages[n].ID, n, part, acct, now)
 	case "begin":
-		return beginMessage(t, s.All[n], n, acct, now)
+		return beginMessage(t, s.Messages[n], n, acct, now)
 	case "settle":
-		return settlePart(t, s.All[n].ID, n, part, acct, now)
+		return settlePart(t, s.Messages[n].ID, n, part, acct, now)
 	case "receipt":
-		return receivePart(t, s.All[n].ID, n, part, acct, now)
-	case "claim":
+		return receivePart(t, s.Messages[n].ID, n, part, acct, now)
+	case "lease":
 		return leaseMessages(acct, now)
 	case "renew":
-		return moveMessageLease(t, s.All[n], n, acct, now, true)
+		return moveMessageLease(t, s.Messages[n], n, acct, now, true)
 	}
-	return moveMessageLease(t, s.All[n], n, acct, now, false)
+	return moveMessageLease(t, s.Messages[n], n, acct, now, false)
 }
 
 // saveMessage saves an order of one message. A message that was saved before stays unchanged.
@@ -154,7 +154,7 @@ func saveMessage(m modelMessage, n int, acct relay.AccountID, now float64, lease
 	return newOp[modelMessages](
 		fmt.Sprintf("save %d, leased %v", m.ID, leased),
 		func(s *modelMessages) string {
-			m := &s.All[n]
+			m := &s.Messages[n]
 			switch price := int64(len(m.Parts)); {
 			case m.Saved:
 				return "saved"
@@ -180,7 +180,7 @@ func deletePart(id message.ID, n, part int, acct relay.AccountID, now float64) o
 	return newOp[modelMessages](
 		fmt.Sprintf("delete part %d of %d", part, id),
 		func(s *modelMessages) string {
-			if m := &s.All[n]; !m.Saved || !m.move(part, message.Removed, 0, now) {
+			if m := &s.Messages[n]; !m.Saved || !m.move(part, message.Removed, 0, now) {
 				return relay.KindNotFound.String()
 			}
 			s.Credit++
@@ -205,26 +205,26 @@ func beginMessage(t *rapid.T, m modelMessage, n int, acct relay.AccountID, now f
 	return newOp[modelMessages](
 		fmt.Sprintf("begin parts %v of %d, also sending %v", beginning.Parts, m.ID, beginning.AlsoSending),
 		func(s *modelMessages) string {
-			m := &s.All[n]
+			m := &s.Messages[n]
 			keepsLease := m.Due >= now+5 // a lease with half of its time left is not moved
-			var begun []int
+			var begunParts []int
 			for _, part := range beginning.Parts {
 				if p := &m.Parts[part]; m.Saved && (p.State == message.Pending || p.State == message.Sending && beginning.AlsoSending) {
 					p.State = message.Sending
-					begun = append(begun, part)
+					begunParts = append(begunParts, part)
 				}
 			}
-			if len(begun) > 0 && !keepsLease {
+			if len(begunParts) > 0 && !keepsLease {
 				m.Due = now + 10
 			}
-			return fmt.Sprint(begun)
+			return fmt.Sprint(begunParts)
 		},
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
-			begun, err := r.Messages.MarkSending(ctx, []message.SendingParts{beginning})
+			begunParts, err := r.Messages.MarkSending(ctx, []message.SendingParts{beginning})
 			if err != nil {
 				return "", err
 			}
-			return fmt.Sprint(begun[0]), nil
+			return fmt.Sprint(begunParts[0]), nil
 		},
 	)
 }
@@ -247,7 +247,7 @@ func settlePart(t *rapid.T, id message.ID, n, part int, acct relay.AccountID, no
 	return newOp[modelMessages](
 		fmt.Sprintf("settle part %d of %d: %s", part, id, o.State),
 		func(s *modelMessages) string {
-			if m := &s.All[n]; m.Saved && m.move(part, o.State, retryAt, now) && o.Refund {
+			if m := &s.Messages[n]; m.Saved && m.move(part, o.State, retryAt, now) && o.Refund {
 				s.Credit++
 			}
 			return ""
@@ -265,7 +265,7 @@ func receivePart(t *rapid.T, id message.ID, n, part int, acct relay.AccountID, n
 	return newOp[modelMessages](
 		fmt.Sprintf("receipt of part %d of %d: %s", part, id, state),
 		func(s *modelMessages) string {
-			if m := &s.All[n]; m.Saved {
+			if m := &s.Messages[n]; m.Saved {
 				m.move(part, state, 0, now)
 			}
 			return ""
@@ -282,11 +282,11 @@ func receivePart(t *rapid.T, id message.ID, n, part int, acct relay.AccountID, n
 // leaseMessages leases due messages and skips messages that are locked. It also leases messages
 // of other histories.
 func leaseMessages(acct relay.AccountID, now float64) op[modelMessages] {
-	claim := func(skipped int) func(s *modelMessages) string { // skipped is a bit set
+	lease := func(skipped int) func(s *modelMessages) string { // skipped is a bit set
 		return func(s *modelMessages) string {
 			var ids []message.ID
-			for n := range s.All {
-				if m := &s.All[n]; skipped&(1<<n) == 0 && m.Saved && m.Due >= 0 && m.Due <= now {
+			for n := range s.Messages {
+				if m := &s.Messages[n]; skipped&(1<<n) == 0 && m.Saved && m.Due >= 0 && m.Due <= now {
 					m.Due = now + 10
 					ids = append(ids, m.ID)
 				}
@@ -294,7 +294,7 @@ func leaseMessages(acct relay.AccountID, now float64) op[modelMessages] {
 			return fmt.Sprint(ids)
 		}
 	}
-	o := op[modelMessages]{name: "claim", apply: claim(0), run: func(ctx context.Context, r *recordstest.Records) (string, error) {
+	o := op[modelMessages]{name: "lease", apply: lease(0), run: func(ctx context.Context, r *recordstest.Records) (string, error) {
 		ms, err := r.Messages.LeaseDue(ctx, dbtest.TimeAt(now), dbtest.TimeAt(now+10), 100_000)
 		var ids []message.ID
 		for i := range ms {
@@ -306,7 +306,7 @@ func leaseMessages(acct relay.AccountID, now float64) op[modelMessages] {
 		return fmt.Sprint(ids), err
 	}}
 	for skipped := 1; skipped < 8; skipped++ {
-		o.skipping = append(o.skipping, claim(skipped))
+		o.skipping = append(o.skipping, lease(skipped))
 	}
 	return o
 }
@@ -321,7 +321,7 @@ func moveMessageLease(t *rapid.T, m modelMessage, n int, acct relay.AccountID, n
 	return newOp[modelMessages](
 		fmt.Sprintf("move the lease of %d that ends at %g to %g", m.ID, end, newEnd),
 		func(s *modelMessages) string {
-			m := &s.All[n]
+			m := &s.Messages[n]
 			moved := m.Saved && m.Due >= 0 && m.Due <= end
 			if moved {
 				m.Due = newEnd
@@ -345,14 +345,14 @@ func readMessages(ctx context.Context, r *recordstest.Records, s modelMessages, 
 		return "", err
 	}
 	var pending []message.ID
-	for n := range s.All {
-		m, err := r.Messages.Get(ctx, acct, s.All[n].ID)
+	for n := range s.Messages {
+		m, err := r.Messages.Get(ctx, acct, s.Messages[n].ID)
 		if err != nil && relay.KindOf(err) != relay.KindNotFound {
 			return "", err
 		}
-		s.All[n].Saved = err == nil
+		s.Messages[n].Saved = err == nil
 		for part := range m.Parts {
-			s.All[n].Parts[part].State = m.Parts[part].State
+			s.Messages[n].Parts[part].State = m.Parts[part].State
 			if m.Parts[part].State == message.Pending {
 				pending = append(pending, m.PartID(part))
 			}

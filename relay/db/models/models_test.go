@@ -180,7 +180,7 @@ func (h *history[S]) step(t *rapid.T) {
 // explain returns the states of the model that agree with the answers and the records.
 func (h *history[S]) explain(t *rapid.T, ops []op[S], answers []string, got string) (states []S) {
 	var refused []string
-	known := make(map[string]bool)
+	seen := make(map[string]bool)
 	for _, s := range h.states {
 		for _, order := range orders(len(ops)) {
 			h.replay(s, ops, order, make([]string, len(ops)), func(s S, modelAnswers []string) {
@@ -188,8 +188,8 @@ func (h *history[S]) explain(t *rapid.T, ops []op[S], answers []string, got stri
 				switch {
 				case !slices.Equal(modelAnswers, answers) || h.show(s) != got:
 					refused = append(refused, fmt.Sprintf("in the order %v: answers %q, then\n%s", order, modelAnswers, h.show(s)))
-				case !known[key]:
-					known[key] = true
+				case !seen[key]:
+					seen[key] = true
 					states = append(states, s)
 				}
 			})
@@ -228,7 +228,7 @@ func orders(n int) [][]int {
 	return permutations
 }
 
-// kindOf returns the answer as text: the kind of an error to which callers react, or answer.
+// kindOf returns the kind of an error to which callers react, as text; otherwise answer and err.
 func kindOf(answer string, err error) (string, error) {
 	switch relay.KindOf(err) {
 	case relay.KindNotFound, relay.KindNoCredit, relay.KindConflict:

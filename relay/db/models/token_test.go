@@ -93,7 +93,7 @@ func drawClaimOp(t *rapid.T, _ modelTokens, acct relay.AccountID, now float64) o
 			},
 		)
 	}
-	// The low bits of the number select the tokens, so that a job always claims the same.
+	// The low bits of the number select the tokens, so that a job always claims the same tokens.
 	job := rapid.IntRange(1, 7).Draw(t, "tokens") + 8*rapid.IntRange(0, 4).Draw(t, "job")
 	var tokens []int
 	var claims []ledger.Claim
