@@ -118,7 +118,7 @@ func (s *Surface) getRelay(c *fiber.Ctx, sel *selection) error {
 	}
 	view := relayDetailJSON{relayJSON: relayOf(c, r, owner.Name), Document: document, Actions: []actionJSON{}}
 	for _, a := range inbound.ActionsOf(r.Kind, owner.HasPermission) {
-		view.Actions = append(view.Actions, actionJSON{a.Name, a.Description, string(a.Takes)})
+		view.Actions = append(view.Actions, actionJSON{a.Name, a.Description, string(a.ParameterKind)})
 	}
 	return c.JSON(fiber.Map{"data": view})
 }
@@ -152,7 +152,7 @@ type matchedJSON struct {
 	Kind       inbound.Kind    `json:"kind"`
 	ID         string          `json:"id"`
 	Account    relay.AccountID `json:"account"`
-	Why        string          `json:"why"`
+	Reason     string          `json:"why"`
 	Action     string          `json:"action"`
 	Parameters []string        `json:"parameters"`
 	Filter     string          `json:"filter,omitempty"`
@@ -196,7 +196,7 @@ func (s *Surface) explainRelay(c *fiber.Ctx, sel *selection) error {
 	}
 	if r := e.Matched; r != nil {
 		view.Matched = &matchedJSON{
-			Kind: r.Kind, ID: r.ID, Account: r.Account, Why: e.Why, Action: r.Action.Name,
+			Kind: r.Kind, ID: r.ID, Account: r.Account, Reason: e.Reason, Action: r.Action.Name,
 			Parameters: append([]string{}, r.Action.Parameters...), Filter: r.Filter,
 		}
 	}

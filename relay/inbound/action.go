@@ -10,8 +10,7 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Kind is the kind of a relay; each kind has its own actions and
-// placeholders.
+// Kind is the kind of a relay. Each kind has its own actions and placeholders.
 type Kind string
 
 // The kinds of relay, as the paths and the inventory name them.
@@ -63,8 +62,8 @@ const (
 type ActionInfo struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	// Takes is the kind of the action's parameters; empty if it has none.
-	Takes ParameterKind `json:"-"`
+	// ParameterKind is the kind of the action's parameters; empty if it has none.
+	ParameterKind ParameterKind `json:"-"`
 
 	unlisted bool // requires a permission with the name of the action
 }
@@ -105,22 +104,22 @@ func actions(k Kind) []ActionInfo {
 	case Geographic:
 		return []ActionInfo{
 			{Name: BlackHole, Description: "Discard messages"},
-			{Name: HTTPPost, Description: "Forward messages to URLs with HTTP POST", Takes: urls},
-			{Name: HTTPGet, Description: "Forward messages to URLs with HTTP GET", Takes: urls},
-			{Name: Email, Description: "Forward messages to e-mail addresses", Takes: addresses},
+			{Name: HTTPPost, Description: "Forward messages to URLs with HTTP POST", ParameterKind: urls},
+			{Name: HTTPGet, Description: "Forward messages to URLs with HTTP GET", ParameterKind: urls},
+			{Name: Email, Description: "Forward messages to e-mail addresses", ParameterKind: addresses},
 			{Name: MVNO, Description: "Deliver messages to the SIM; they cannot be forwarded to any external destination", unlisted: true},
 		}
 	case VirtualNumber:
 		return []ActionInfo{
 			{Name: Inactive, Description: "Discard messages"},
-			{Name: HTTPGet, Description: "Forward messages to URLs with HTTP GET", Takes: urls},
-			{Name: HTTPPost, Description: "Forward messages to URLs with HTTP POST", Takes: urls},
-			{Name: Email, Description: "Forward messages to e-mail addresses", Takes: addresses},
-			{Name: DialoguePost, Description: "Forward messages with HTTP POST as X-E3 form fields", Takes: urls},
-			{Name: DialogueGet, Description: "Forward messages with HTTP GET as X-E3 query parameters", Takes: urls},
-			{Name: MSOutlook, Description: "Mail messages in the form of Outlook's mobile service", Takes: addresses},
-			{Name: DesktopSMS, Description: "Keep messages in an inbox until they are acknowledged", Takes: labels},
-			{Name: InboundGW, Description: "Forward messages as JSON to another gateway", Takes: urls},
+			{Name: HTTPGet, Description: "Forward messages to URLs with HTTP GET", ParameterKind: urls},
+			{Name: HTTPPost, Description: "Forward messages to URLs with HTTP POST", ParameterKind: urls},
+			{Name: Email, Description: "Forward messages to e-mail addresses", ParameterKind: addresses},
+			{Name: DialoguePost, Description: "Forward messages with HTTP POST as X-E3 form fields", ParameterKind: urls},
+			{Name: DialogueGet, Description: "Forward messages with HTTP GET as X-E3 query parameters", ParameterKind: urls},
+			{Name: MSOutlook, Description: "Mail messages in the form of Outlook's mobile service", ParameterKind: addresses},
+			{Name: DesktopSMS, Description: "Keep messages in an inbox until they are acknowledged", ParameterKind: labels},
+			{Name: InboundGW, Description: "Forward messages as JSON to another gateway", ParameterKind: urls},
 		}
 	}
 	return nil
@@ -152,11 +151,11 @@ func (a Action) validate(k Kind, check func(*Template) error) error {
 	switch {
 	case !ok:
 		var names []string
-		for _, known := range actions(k) {
-			names = append(names, known.Name)
+		for _, a := range actions(k) {
+			names = append(names, a.Name)
 		}
 		return relay.Invalid("action", fmt.Sprintf("The action must be one of %s.", strings.Join(names, ", ")))
-	case info.Takes == noParameters:
+	case info.ParameterKind == noParameters:
 		return nil
 	case len(a.Parameters) == 0:
 		return relay.Invalid("parameters", fmt.Sprintf("The parameters field is required when action is %s.", a.Name))
@@ -166,9 +165,9 @@ func (a Action) validate(k Kind, check func(*Template) error) error {
 	for i, p := range a.Parameters {
 		var err error
 		switch {
-		case info.Takes == urls:
+		case info.ParameterKind == urls:
 			err = checkEndpoint(k, p, check)
-		case info.Takes == addresses:
+		case info.ParameterKind == addresses:
 			err = relay.CheckAddress(p)
 		case p == "" || !utf8.ValidString(p):
 			err = errors.New("the label must be UTF-8 and not empty")

@@ -13,22 +13,23 @@ import (
 
 func claimCases() cases {
 	return cases{
-		"belong to the first holder":               claimsBelongToTheFirst,
-		"are looked up without a claim":            claimsAreLookedUp,
-		"that expired may be claimed again":        claimsExpire,
-		"of two gateways have one holder per key":  claimsCompete,
-		"above the limit of one sweep are deleted": claimsAreSwept,
+		"return the first holder of a key":             claimsReturnTheFirstHolder,
+		"are read by Holder":                           claimsAreRead,
+		"may be repeated by another after they expire": claimsExpire,
+		"of two gateways have one holder per key":      claimsCompete,
+		"are swept in several transactions":            claimsAreSwept,
 	}
 }
 
-func (r *rig) claim(t *testing.T, pairs ...Claim) []string {
+// claim claims keys for an hour and returns their holders.
+func (r *rig) claim(t *testing.T, claims ...Claim) []string {
 	t.Helper()
-	got, err := r.Claim(t.Context(), pairs, time.Hour)
+	holders, err := r.Claim(t.Context(), claims, time.Hour)
 	relaytest.NoError(t, err)
-	return got
+	return holders
 }
 
-func claimsBelongToTheFirst(t *testing.T, s *rig) {
+func claimsReturnTheFirstHolder(t *testing.T, s *rig) {
 	if got := s.claim(t, Claim{Key: "a", Holder: "e1"}, Claim{Key: "b", Holder: "e2"}, Claim{Key: "a", Holder: "e3"}); !slices.Equal(got, []string{"e1", "e2", "e1"}) {
 		t.Errorf("holders = %q, want e1, e2 and e1", got)
 	}
@@ -40,7 +41,7 @@ func claimsBelongToTheFirst(t *testing.T, s *rig) {
 	}
 }
 
-func claimsAreLookedUp(t *testing.T, s *rig) {
+func claimsAreRead(t *testing.T, s *rig) {
 	if got, err := s.Holder(t.Context(), "k"); got != "" || err != nil {
 		t.Errorf("holder of an unclaimed key = %q, error = %v, want none", got, err)
 	}
@@ -70,7 +71,7 @@ func claimsExpire(t *testing.T, s *rig) {
 
 func claimsCompete(t *testing.T, s *rig) {
 	stores := []*Store{s.Store, s.secondStore(t)}
-	holders := make([][]string, 8)
+	holders := make([][]string, 8) // of the keys 0 to 49, by call
 	dbtest.RunConcurrently(len(holders), func(i int) {
 		var claims []Claim
 		for n := range 50 {
@@ -100,10 +101,10 @@ func claimsAreSwept(t *testing.T, s *rig) {
 	}
 	s.claim(t, claims...)
 	if n := s.sweep(t, "carrier_id"); n != len(claims) {
-		t.Errorf("remaining claims = %d, want %d", n, len(claims))
+		t.Errorf("remaining claims before they expire = %d, want %d", n, len(claims))
 	}
 	s.advance(time.Hour)
 	if n := s.sweep(t, "carrier_id"); n != 0 {
-		t.Errorf("remaining claims after they expired = %d, want 0", n)
+		t.Errorf("remaining claims after they expire = %d, want 0", n)
 	}
 }

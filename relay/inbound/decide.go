@@ -31,17 +31,17 @@ type Decision struct {
 	Reason string // of Unrouted and Quarantined
 	// Outcome describes the relay and its action if the State is Done. Explain and traces
 	// have it; it is not stored with the event.
-	Outcome    string
-	Matched    *Relay // nil if no relay matches
-	Why        string // why Matched matches
-	Considered []ConsideredRelay
-	Deliveries []outbox.Delivery
+	Outcome     string
+	Matched     *Relay // nil if no relay matches
+	MatchReason string // reason for Matched
+	Considered  []ConsideredRelay
+	Deliveries  []outbox.Delivery
 	// InboxMessage is set if the message goes to an inbox.
 	InboxMessage *InboxMessage
 }
 
-// Decide routes a message over the candidate routes of its number. It is pure:
-// the same message and relays give the same deliveries with the same ids.
+// Decide routes a message over the candidate routes of its number. It is pure: the same message and
+// relays give the same deliveries with the same ids.
 func Decide(m *Message, routes []*Route, s Settings) Decision {
 	s.Zone, s.MailDomain = cmp.Or(s.Zone, time.UTC), cmp.Or(s.MailDomain, "penstock.invalid")
 	d := Decision{State: event.Quarantined}
@@ -95,8 +95,8 @@ func Decide(m *Message, routes []*Route, s Settings) Decision {
 // Route is a relay with its compiled endpoints and filter.
 type Route struct {
 	Relay
-	takes     ParameterKind // of the action
-	endpoints []*Template
+	parameterKind ParameterKind // of the action
+	endpoints     []*Template
 	// filter is an extension of the specification: a condition on messages, see
 	// condition.CompileFilter; nil for none. A message that does not meet it goes to the next
 	// matching relay.
@@ -127,7 +127,7 @@ func Compile(r Relay) *Route {
 		return route
 	}
 	info, _ := actionOf(r.Kind, r.Action.Name)
-	if route.takes = info.Takes; route.takes == urls {
+	if route.parameterKind = info.ParameterKind; route.parameterKind == urls {
 		for _, p := range r.Action.Parameters {
 			t, _ := CompileURL(r.Kind, p) // just validated
 			route.endpoints = append(route.endpoints, t)
@@ -141,7 +141,7 @@ type ConsideredRelay struct {
 	Kind    Kind            `json:"kind"`
 	ID      string          `json:"id"`
 	Account relay.AccountID `json:"account"`
-	Why     string          `json:"why"`
+	Reason  string          `json:"why"` // why the relay was selected or not
 	// Filter is the relay's filter, Holds its result; nil if there is no filter or it was not
 	// evaluated.
 	Filter string `json:"filter,omitempty"`
@@ -150,7 +150,7 @@ type ConsideredRelay struct {
 
 // match selects the route of a message: the exact virtual number, otherwise the longest prefix,
 // among the routes of the message's account whose filter the message meets. It sets Considered
-// and Why. If the evaluation of a filter fails, match returns its route and the error.
+// and MatchReason. If the evaluation of a filter fails, match returns its route and the error.
 func (d *Decision) match(m *Message, routes []*Route, zone *time.Location) (matched *Route, err error) {
 	sorted := slices.SortedFunc(slices.Values(routes), func(a, b *Route) int {
 		return cmp.Or(
@@ -165,14 +165,14 @@ func (d *Decision) match(m *Message, routes []*Route, zone *time.Location) (matc
 		if !fits {
 			continue
 		}
-		c := ConsideredRelay{Kind: r.Kind, ID: r.ID, Account: r.Account, Why: reason, Filter: r.Filter}
+		c := ConsideredRelay{Kind: r.Kind, ID: r.ID, Account: r.Account, Reason: reason, Filter: r.Filter}
 		switch {
 		case m.Account != 0 && r.Account != m.Account:
-			c.Why = "it belongs to another account"
+			c.Reason = "it belongs to another account"
 		case matched != nil:
-			c.Why += ", but " + matched.label() + " takes precedence"
+			c.Reason += ", but " + matched.label() + " takes precedence"
 		case r.filter == nil:
-			matched, d.Why = r, reason
+			matched, d.MatchReason = r, reason
 		default:
 			// The filter gets the time of receipt, so that a replay decides as the first time.
 			holds, filterErr := r.filter.Holds(condition.Message{
@@ -180,10 +180,10 @@ func (d *Decision) match(m *Message, routes []*Route, zone *time.Location) (matc
 			})
 			c.Holds = &holds
 			if !holds && filterErr == nil {
-				c.Why += ", but the message does not meet its condition"
+				c.Reason += ", but the message does not meet its condition"
 				break
 			}
-			if matched, d.Why = r, reason+", and the message meets its condition"; filterErr != nil {
+			if matched, d.MatchReason = r, reason+", and the message meets its condition"; filterErr != nil {
 				err = fmt.Errorf("the condition of %s fails: %w", r.label(), filterErr)
 			}
 		}

@@ -133,8 +133,8 @@ func FuzzOneLine(f *testing.F) {
 }
 
 func TestDeliveryIDs(t *testing.T) {
-	firstIDs := deliveries(t, sample(), geo("g1", "44", HTTPGet, "http://a/", "http://a/", "http://b/"))
-	secondIDs := deliveries(t, sample(), geo("g1", "44", HTTPGet, "http://a/", "http://a/", "http://c/"))
+	firstIDs := deliveryIDs(t, sample(), geo("g1", "44", HTTPGet, "http://a/", "http://a/", "http://b/"))
+	secondIDs := deliveryIDs(t, sample(), geo("g1", "44", HTTPGet, "http://a/", "http://a/", "http://c/"))
 	if firstIDs[0] == firstIDs[1] {
 		t.Error("two equal parameters have the same delivery id")
 	}
@@ -146,7 +146,7 @@ func TestDeliveryIDs(t *testing.T) {
 	}
 	otherMessage := sample()
 	otherMessage.ID = "n1-43"
-	if deliveries(t, otherMessage, geo("g1", "44", HTTPGet, "http://a/"))[0] == firstIDs[0] {
+	if deliveryIDs(t, otherMessage, geo("g1", "44", HTTPGet, "http://a/"))[0] == firstIDs[0] {
 		t.Error("another message has the same id")
 	}
 	if strings.ContainsAny(strings.Join(firstIDs, ""), "{}:") {
@@ -154,7 +154,8 @@ func TestDeliveryIDs(t *testing.T) {
 	}
 }
 
-func deliveries(t *testing.T, m *Message, r Relay) (ids []string) {
+// deliveryIDs returns the ids of the deliveries of a message to a relay.
+func deliveryIDs(t *testing.T, m *Message, r Relay) (ids []string) {
 	t.Helper()
 	for _, d := range Decide(m, []*Route{Compile(r)}, Settings{}).Deliveries {
 		ids = append(ids, d.ID)

@@ -24,14 +24,14 @@ func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
 		d.SIM = &outbox.SIM{ICCID: r.ICCID, From: m.From, To: m.To, Text: m.Text, Data: m.Data, UDH: m.UDH, Coding: int(m.Coding)}
 		return []outbox.Delivery{d}
 	}
-	if r.takes == noParameters || r.takes == labels {
+	if r.parameterKind == noParameters || r.parameterKind == labels {
 		return nil
 	}
 	v := view{Message: m, zone: s.Zone}
 	ds := make([]outbox.Delivery, 0, len(r.Action.Parameters))
 	for i, parameter := range r.Action.Parameters {
 		d := r.delivery(m, parameter, i)
-		if r.takes == urls {
+		if r.parameterKind == urls {
 			d.Request = request(r.Kind, r.Action.Name, r.endpoints[i], v)
 		} else {
 			d.Mail = mailOf(r.Action.Name, parameter, d.ID+"@"+s.MailDomain, v)
@@ -112,7 +112,7 @@ func mailOf(action, recipient, messageID string, v view) *outbox.Mail {
 	}
 	mail.Subject, mail.Header = oneLine(mail.Text, maxOutlookSubject), map[string]string{"Content-class": "MS-OMS-SMS"}
 	if _, err := relay.ParseMSISDN(sender); err == nil {
-		sender = "+" + sender // not a short code or a name
+		sender = "+" + sender // a short code or a name has no plus sign
 	}
 	if sender != "" {
 		mail.Header["X-MS-Reply-To-Mobile"] = sender
@@ -120,7 +120,7 @@ func mailOf(action, recipient, messageID string, v view) *outbox.Mail {
 	return mail
 }
 
-// maxInSubject is the largest number of characters of a sender in a subject.
+// maxInSubject is the largest number of characters of a sender or a number in a header.
 const maxInSubject = 64
 
 // oneLine returns a text for a header: without line ends, control and invisible characters, and

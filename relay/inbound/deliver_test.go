@@ -93,8 +93,8 @@ func TestAddQueryKeepsTheQuery(t *testing.T) {
 func TestOutlookMailsHaveTheSendersNumber(t *testing.T) {
 	change := func(f func(*Message)) *Message { m := sample(); f(m); return m }
 	for name, tc := range map[string]struct {
-		m                  *Message
-		sender, subj, text string
+		m                     *Message
+		sender, subject, text string
 	}{
 		"a number":            {sample(), "+447700900123", "héllo & bye", "héllo & bye"},
 		"a short code":        {change(func(m *Message) { m.From = "66777" }), "66777", "héllo & bye", "héllo & bye"},
@@ -112,7 +112,7 @@ func TestOutlookMailsHaveTheSendersNumber(t *testing.T) {
 			m := ds[0].Mail
 			relaytest.Equal(t, "the message id", m.MessageID, ds[0].ID+"@gw.example")
 			relaytest.Equal(t, "the header", m.Header, map[string]string{"Content-class": "MS-OMS-SMS", "X-MS-Reply-To-Mobile": tc.sender})
-			relaytest.Equal(t, "subject and text", []string{m.Subject, m.Text}, []string{tc.subj, tc.text})
+			relaytest.Equal(t, "subject and text", []string{m.Subject, m.Text}, []string{tc.subject, tc.text})
 		})
 	}
 }

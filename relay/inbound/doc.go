@@ -9,13 +9,11 @@
 //
 // An invalid action is refused when it is saved, so that no messages are lost to it. A
 // message without a matching relay is unrouted, with the reason. Every message can be
-// processed again: ids derive from the message, so that repeating it changes nothing.
+// processed again: ids derive from the message, so that processing it again changes nothing.
 //
 //	message ─ claim ─┬─ whole ──────────────────────▶ route ─┬─▶ deliveries, inbox
 //	                 └─ part ─ waits ─┬─ all parts ────▶ route │
 //	                    JoinWait      └─ some parts ───▶ route └─▶ unrouted; parts are parked
-//
-// Options.JoinWait is five minutes unless it is configured.
 //
 // Store has the relays, the carriers' ids of messages, the inboxes of desktopsms relays, and
 // the parts of incomplete messages. group.go has the rules for joining parts, without SQL;

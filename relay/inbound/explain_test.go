@@ -39,7 +39,7 @@ func TestExplainReturnsTheOutgoingRequests(t *testing.T) {
 	}
 }
 
-func TestARelayTakesATrialWhicheverOtherMatches(t *testing.T) {
+func TestATrialIgnoresOtherRelays(t *testing.T) {
 	w := newWorld(t, vmn("v1", "4478", Inactive))
 	s := w.service()
 	trialRelay := Relay{ID: "g1", Account: 1, Kind: Geographic, Number: "4478", Action: Action{Name: HTTPGet, Parameters: []string{"https://example.com/in?m=%m&o=%o"}}}

@@ -38,7 +38,7 @@ func TestFiltersChooseTheRelay(t *testing.T) {
 			m.Account = 1
 			d := Decide(m, filtered(tc.number, tc.long, tc.short), Settings{Zone: london(t)})
 			relaytest.Equal(t, "the state", d.State, event.Done)
-			relaytest.Equal(t, "the matched relay and its reason", []string{d.Matched.ID, d.Why}, []string{tc.matched, tc.reason})
+			relaytest.Equal(t, "the matched relay and its reason", []string{d.Matched.ID, d.MatchReason}, []string{tc.matched, tc.reason})
 			relaytest.Equal(t, "the number of considered relays", len(d.Considered), 4)
 		})
 	}
@@ -53,13 +53,13 @@ func TestAMessageThatMeetsNoFilterIsUnrouted(t *testing.T) {
 	relaytest.Equal(t, "the matched relay", d.Matched, nil)
 	for i, c := range d.Considered[:3] {
 		relaytest.Equal(t, fmt.Sprintf("whether the filter of relay %d holds", i), c.Holds, new(false))
-		if c.Filter == "" || !strings.HasSuffix(c.Why, "does not meet its condition") {
-			t.Errorf("reason of relay %d with filter %q = %q", i, c.Filter, c.Why)
+		if c.Filter == "" || !strings.HasSuffix(c.Reason, "does not meet its condition") {
+			t.Errorf("reason of relay %d with filter %q = %q", i, c.Filter, c.Reason)
 		}
 	}
 	foreign := d.Considered[3]
 	relaytest.Equal(t, "whether the filter of another account's relay holds", foreign.Holds, nil)
-	relaytest.Equal(t, "the reason of another account's relay", foreign.Why, "it belongs to another account")
+	relaytest.Equal(t, "the reason of another account's relay", foreign.Reason, "it belongs to another account")
 }
 
 // The message must not be dropped or sent to another relay.

@@ -13,11 +13,11 @@ import (
 // stored: a restarted gateway processes some of them again, and an operator may replay them.
 const minRemembered = 24 * time.Hour
 
-// groupTimes is Times in milliseconds.
-type groupTimes struct{ now, leased, wait int64 }
+// groupTimes is Times in milliseconds. leaseEnd is the end of a lease that begins now.
+type groupTimes struct{ now, leaseEnd, wait int64 }
 
 func groupTimesOf(t Times) groupTimes {
-	return groupTimes{now: db.Millis(t.Now), leased: db.Millis(t.Now.Add(t.Lease)), wait: t.Wait.Milliseconds()}
+	return groupTimes{now: db.Millis(t.Now), leaseEnd: db.Millis(t.Now.Add(t.Lease)), wait: t.Wait.Milliseconds()}
 }
 
 // expires returns the time at which the parts of a message that is made now expire.
@@ -42,9 +42,9 @@ type group struct {
 	ready map[string]bool // the ids of messages that have not been routed
 	groupRow
 
-	loaded    groupRow
-	made      []readyRow // messages that became ready
-	forgotten []string   // ids of parts
+	loadedRow groupRow
+	newReady  []readyRow // messages that became ready
+	forgotten []string   // ids of the parts that forget dropped
 }
 
 // groupRow is the row of a group; times are in milliseconds.
@@ -63,16 +63,16 @@ type readyRow struct {
 	due       int64 // the end of its lease
 }
 
-// add adds a part and returns its state and its message. If another part with the same number
-// waits, the carrier uses the reference again: the waiting parts are routed at once without the
-// missing ones, or are dropped and returned if they repeat the last message, and the part begins
-// a new message.
+// add adds a part and returns its state and its message. If a part with the same number and other
+// content waits, the carrier uses the reference again: the waiting parts are routed at once without
+// the missing ones, or are dropped and returned if they repeat the last message, and the new part
+// begins a new message.
 func (g *group) add(p *part, total int, t groupTimes) (added AddResult, err error) {
-	if known := g.find(func(k *part) bool { return k.id == p.id && k.message != "" }); known != nil {
-		if g.ready[known.message] {
-			return AddResult{State: Completed, Holder: known.message}, nil
+	if assigned := g.find(func(q *part) bool { return q.id == p.id && q.message != "" }); assigned != nil {
+		if g.ready[assigned.message] {
+			return AddResult{State: Completed, Holder: assigned.message}, nil
 		}
-		return AddResult{State: RouteAgain, Holder: known.message}, nil
+		return AddResult{State: RouteAgain, Holder: assigned.message}, nil
 	}
 	// Repeated parts have no doc.
 	if w := g.find(func(w *part) bool { return w.message == "" && w.doc != "" && w.number == p.number }); w != nil {
@@ -97,7 +97,7 @@ func (g *group) add(p *part, total int, t groupTimes) (added AddResult, err erro
 	}
 	added.State = Waiting
 	if len(g.waiting()) == total {
-		added.State, added.Holder = Completed, g.close(t, t.leased)
+		added.State, added.Holder = Completed, g.close(t, t.leaseEnd)
 	}
 	return added, nil
 }
@@ -109,7 +109,7 @@ func (g *group) close(t groupTimes, due int64) (id string) {
 	g.assign(id)
 	g.lastMessage, g.repeatsUntil, g.expires = id, t.now+2*t.wait, t.expires()
 	g.ready[id] = true
-	g.made = append(g.made, readyRow{g.name, id, due})
+	g.newReady = append(g.newReady, readyRow{g.name, id, due})
 	g.forget()
 	return id
 }
@@ -131,10 +131,10 @@ func (g *group) dropRepetition(t groupTimes) (dropped ReassembledMessage, err er
 	}
 	waiting := g.waiting()
 	for _, w := range waiting {
-		same := func(p *part) bool {
+		isOriginal := func(p *part) bool {
 			return p.message == g.lastMessage && p.doc != "" && p.number == w.number && p.digest == w.digest
 		}
-		if g.find(same) == nil {
+		if g.find(isOriginal) == nil {
 			return dropped, nil
 		}
 	}
@@ -157,7 +157,7 @@ func (g *group) expire(t groupTimes) {
 	g.forget()
 }
 
-// forget drops the parts of routed messages except for the last one.
+// forget drops the parts of routed messages except the last message.
 func (g *group) forget() {
 	g.parts = slices.DeleteFunc(g.parts, func(p *part) bool {
 		isForgotten := p.message != "" && p.message != g.lastMessage && !g.ready[p.message]
@@ -182,7 +182,7 @@ func (g *group) put(p *part) {
 
 func (g *group) waiting() []*part { return g.partsOf("") }
 
-// partsOf returns the parts of a message by number, without repeated ones.
+// partsOf returns the parts of a message, sorted by number, without repeated parts.
 func (g *group) partsOf(message string) (parts []*part) {
 	for _, p := range g.parts {
 		if p.message == message && p.doc != "" {

@@ -21,7 +21,7 @@ func TestGroup(t *testing.T) {
 		"a message has the id of its first part": {
 			{0, "2 e1 b", "waiting"}, {0, "1 e2 a", "complete e2 ab"},
 		},
-		"a part with another content ends the waiting message": {
+		"a part with other content ends the waiting message": {
 			{0, "1 e1 a", "waiting"}, {0, "1 e2 A", "waiting"}, {1, "2 e3 B", "complete e2 AB"}, {2, "1 e1 a", "complete e1 a"},
 		},
 		"a part of an ended incomplete message is not remembered": {
@@ -35,14 +35,14 @@ func TestGroup(t *testing.T) {
 			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {1, "2 e4 b", "waiting"}, {1, "1 e3 a", "complete e3 ab"},
 			{2, "1 e1 a", "complete e1 ab"}, {2, "2 e4 b", "complete e3 ab"},
 		},
-		"a part that repeats one within twice the wait is dropped": {
+		"a part that repeats another within twice the wait is dropped": {
 			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {0, "end e1", ""},
 			{600, "1 e3 a", "waiting"}, {900, "due", "repeats e1 a"}, {901, "1 e3 a", "again e1 ab"},
 		},
-		"a part that repeats one later is a message of its own": {
+		"a part that repeats another later is a message of its own": {
 			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {0, "end e1", ""}, {601, "1 e3 a", "waiting"}, {901, "due", "e3 a"},
 		},
-		"a part that repeats one is dropped when another message begins": {
+		"a part that repeats another is dropped when another message begins": {
 			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {1, "1 e3 a", "waiting"},
 			{2, "1 e4 x", "waiting, repeats e1 a"}, {3, "2 e5 y", "complete e4 xy"},
 		},
@@ -80,20 +80,20 @@ func TestGroup(t *testing.T) {
 
 // do runs the step as one transaction and returns its result.
 func (s groupStep) do(g *group) string {
-	c := groupTimes{now: s.time * 1000, leased: (s.time + 60) * 1000, wait: 300_000}
-	g.expire(c)
+	times := groupTimes{now: s.time * 1000, leaseEnd: (s.time + 60) * 1000, wait: 300_000}
+	g.expire(times)
 	var number int
 	var id, content string
 	switch {
 	case s.op == "due":
-		if g.due == 0 || g.due > c.now {
+		if g.due == 0 || g.due > times.now {
 			return ""
 		}
-		dropped, err := g.dropRepetition(c)
+		dropped, err := g.dropRepetition(times)
 		if err != nil || dropped.Repeats != "" {
 			return repetition(dropped, err)
 		}
-		id := g.close(c, c.leased)
+		id := g.close(times, times.leaseEnd)
 		return id + " " + g.contents(id)
 	case strings.HasPrefix(s.op, "end "):
 		delete(g.ready, s.op[4:])
@@ -104,7 +104,7 @@ func (s groupStep) do(g *group) string {
 	if err != nil {
 		return err.Error()
 	}
-	added, err := g.add(&part{id: id, number: number, digest: content, doc: doc}, 2, c)
+	added, err := g.add(&part{id: id, number: number, digest: content, doc: doc}, 2, times)
 	result := string(added.State) + " " + added.Holder
 	if added.State == Completed || added.State == RouteAgain {
 		result += " " + g.contents(added.Holder)

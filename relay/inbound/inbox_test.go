@@ -25,11 +25,11 @@ func (r *rig) keep(t *testing.T, messages ...InboxMessage) {
 // inbox returns a page of a relay's inbox as "id id", and the total.
 func (r *rig) inbox(t *testing.T, acct relay.AccountID, relayID string, offset, limit int) (string, int) {
 	t.Helper()
-	found, total, err := r.Read(t.Context(), acct, relayID, offset, limit)
+	messages, total, err := r.Read(t.Context(), acct, relayID, offset, limit)
 	relaytest.NoError(t, err)
 	var ids []string
-	for _, k := range found {
-		ids = append(ids, k.Message.ID)
+	for _, m := range messages {
+		ids = append(ids, m.Message.ID)
 	}
 	return strings.Join(ids, " "), total
 }
@@ -60,13 +60,13 @@ func inboxReads(t *testing.T, s *rig) {
 			t.Errorf("inbox of %d/%s from %d = %q of %d, want %q of %d", tc.acct, tc.relay, tc.offset, got, total, tc.want, tc.total)
 		}
 	}
-	found, _, err := s.Read(t.Context(), 1, "v1", 0, 1)
+	messages, _, err := s.Read(t.Context(), 1, "v1", 0, 1)
 	relaytest.NoError(t, err)
-	m := found[0].Message
+	m := messages[0].Message
 	relaytest.Equal(t, "Text", m.Text, "é\"<\x00")
 	relaytest.Equal(t, "Data", string(m.Data), "\x00\xff")
 	relaytest.Equal(t, "ReceivedAt", m.ReceivedAt, dbtest.TimeAt(1))
-	relaytest.Equal(t, "the label", found[0].Labels[0], "front")
+	relaytest.Equal(t, "the label", messages[0].Labels[0], "front")
 }
 
 func inboxKeepsOnce(t *testing.T, s *rig) {
@@ -74,10 +74,10 @@ func inboxKeepsOnce(t *testing.T, s *rig) {
 	changed.Message.Text = "changed"
 	s.keep(t, inboxMessageOf(1, "v1", "a", 1), changed)
 	s.keep(t, changed)
-	found, total, err := s.Read(t.Context(), 1, "v1", 0, 50)
+	messages, total, err := s.Read(t.Context(), 1, "v1", 0, 50)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the number of messages", total, 1)
-	relaytest.Equal(t, "the stored message", found[0].Message, inboxMessageOf(1, "v1", "a", 1).Message)
+	relaytest.Equal(t, "the stored message", messages[0].Message, inboxMessageOf(1, "v1", "a", 1).Message)
 }
 
 func inboxForgets(t *testing.T, s *rig) {

@@ -337,9 +337,9 @@ func partsSweepRace(d *partsDriver) {
 	seen := make(map[string]int)
 	dbtest.RunConcurrently(4, func(n int) {
 		driver := &partsDriver{T: d.T, rig: d.rig, store: stores[n%2]}
-		for found := driver.due(); found != ""; found = driver.due() {
+		for messages := driver.due(); messages != ""; messages = driver.due() {
 			mu.Lock()
-			for _, message := range strings.Fields(found) {
+			for _, message := range strings.Fields(messages) {
 				seen[message]++
 			}
 			mu.Unlock()
@@ -355,24 +355,24 @@ func partsSweepRace(d *partsDriver) {
 	}
 }
 
-// partsOrders has two gateways add parts of the same groups in batches with different orders:
-// each message is completed once.
+// partsOrders adds parts of the same groups at two gateways, in batches with different orders: each
+// message is completed once.
 func partsOrders(d *partsDriver) {
-	const gateways, groups = 8, 30
+	const calls, groups = 8, 30
 	stores := []*Store{d.store, d.rig.secondStore(d.T)}
 	var completed atomic.Int64
-	dbtest.RunConcurrently(gateways, func(n int) {
+	dbtest.RunConcurrently(calls, func(n int) {
 		var batch []PartArrival
 		for i := range groups {
 			i = (i*7 + n*11) % groups
-			batch = append(batch, arrival(fmt.Sprintf("%032x", i), n+1, gateways, fmt.Sprintf("e%d-%d", i, n), "x"))
+			batch = append(batch, arrival(fmt.Sprintf("%032x", i), n+1, calls, fmt.Sprintf("e%d-%d", i, n), "x"))
 		}
 		got, err := stores[n%2].Add(d.Context(), batch, d.times())
 		if err != nil {
 			d.Error(err)
 		}
 		for _, a := range got {
-			if a.State == Completed && len(a.Group.Parts) == gateways {
+			if a.State == Completed && len(a.Group.Parts) == calls {
 				completed.Add(1)
 			}
 		}

@@ -97,11 +97,11 @@ func (s *Store) Due(ctx context.Context, t Times, limit int) ([]ReassembledMessa
 		LIMIT $2 {skip locked}`
 	return db.Transact(ctx, s.db, partsLabel, func(ctx context.Context, tx *db.Tx) ([]ReassembledMessage, error) {
 		times := groupTimesOf(t)
-		ready, err := db.List(ctx, tx, partsLabel, leaseReady, (*readyRow).fields, times.now, limit, times.leased)
+		ready, err := db.List(ctx, tx, partsLabel, leaseReady, (*readyRow).fields, times.now, limit, times.leaseEnd)
 		if err != nil {
 			return nil, err
 		}
-		late, err := db.List(ctx, tx, partsLabel, selectLate, (*group).fields, times.now, limit-len(ready))
+		lateGroups, err := db.List(ctx, tx, partsLabel, selectLate, (*group).fields, times.now, limit-len(ready))
 		if err != nil {
 			return nil, err
 		}
@@ -118,7 +118,7 @@ func (s *Store) Due(ctx context.Context, t Times, limit int) ([]ReassembledMessa
 				return nil, err
 			}
 		}
-		incomplete, err := closeGroups(ctx, tx, late, times)
+		incomplete, err := closeGroups(ctx, tx, lateGroups, times)
 		return append(messages, incomplete...), err
 	})
 }
@@ -138,7 +138,7 @@ func closeGroups(ctx context.Context, tx *db.Tx, heads []group, times groupTimes
 		}
 		message, err := g.dropRepetition(times)
 		if err == nil && message.Repeats == "" {
-			message, err = g.reassembled(g.close(times, times.leased))
+			message, err = g.reassembled(g.close(times, times.leaseEnd))
 		}
 		if err != nil {
 			return nil, err
@@ -159,12 +159,12 @@ func (s *Store) End(ctx context.Context, routed []ReassembledMessage) error {
 
 // Park stores a message without a relay under g.Event, so that adding the part of that event again
 // returns the whole message.
-func (s *Store) Park(ctx context.Context, g ReassembledMessage, keep time.Duration) error {
+func (s *Store) Park(ctx context.Context, g ReassembledMessage, retention time.Duration) error {
 	const upsert = `
 		INSERT INTO part_parked (grp, event, id, doc, expires)
 		VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (grp, event) DO UPDATE SET id = excluded.id, doc = excluded.doc, expires = excluded.expires`
-	return s.db.Run(ctx, "parts of "+g.ID, upsert, append(parkedFields(&g), s.db.Now().Add(keep))...)
+	return s.db.Run(ctx, "parts of "+g.ID, upsert, append(parkedFields(&g), s.db.Now().Add(retention))...)
 }
 
 // Unpark removes a parked message.
@@ -237,7 +237,7 @@ func loadGroups(ctx context.Context, tx *db.Tx, heads []group, times groupTimes)
 	groups := make(groupSet, len(heads))
 	for i := range heads {
 		g := &heads[i]
-		g.loaded, g.ready = g.groupRow, make(map[string]bool)
+		g.loadedRow, g.ready = g.groupRow, make(map[string]bool)
 		groups[g.name] = g
 	}
 	if err := groups.loadParts(ctx, tx); err != nil {
@@ -302,10 +302,10 @@ func (s groupSet) save(ctx context.Context, tx *db.Tx) error {
 				parts.Add(p.fields()...)
 			}
 		}
-		if g.groupRow != g.loaded {
+		if g.groupRow != g.loadedRow {
 			heads.Add(g.fields()...)
 		}
-		for _, r := range g.made {
+		for _, r := range g.newReady {
 			ready.Add(r.fields()...)
 		}
 	}

@@ -183,7 +183,7 @@ func (s *Service) end(ctx context.Context, p *plan) error {
 		relayed := p.results[e.result].State == event.Done
 		switch {
 		case !relayed:
-			err = s.deps.Store.Park(ctx, e.group, s.o.Remember)
+			err = s.deps.Store.Park(ctx, e.group, s.o.Retention)
 		case e.routed:
 			err = s.deps.Store.Unpark(ctx, e.group)
 		}
@@ -204,8 +204,8 @@ func (s *Service) end(ctx context.Context, p *plan) error {
 }
 
 const (
-	dueBatch      = 200 // the largest number of messages that RouteDue routes
-	sweepInterval = 5 * time.Second
+	dueBatch    = 200 // the largest number of messages that RouteDue routes
+	runInterval = 5 * time.Second
 )
 
 // Run routes messages whose wait for missing parts has ended and messages whose lease expired,
@@ -221,21 +221,21 @@ func (s *Service) Run(ctx context.Context) {
 			s.o.Logger.Warn("incomplete messages were not forwarded; trying again", "error", err)
 		}
 		failing = err != nil
-		if !relay.Sleep(ctx, sweepInterval) {
+		if !relay.Sleep(ctx, runInterval) {
 			return
 		}
 	}
 }
 
-// RouteDue routes the messages that are due, at most 200, and returns their number. After an
-// error they are due again when their lease expires.
+// RouteDue routes the messages that are due and notes dropped parts, at most dueBatch messages in
+// all, and returns their number. After an error the messages are due again when their lease expires.
 func (s *Service) RouteDue(ctx context.Context) (int, error) {
-	found, err := s.deps.Store.Due(ctx, s.times(), dueBatch)
+	groups, err := s.deps.Store.Due(ctx, s.times(), dueBatch)
 	if err != nil {
 		return 0, err
 	}
 	var due []ReassembledMessage
-	for _, g := range found {
+	for _, g := range groups {
 		if g.Repeats == "" {
 			due = append(due, g)
 		} else {
@@ -243,7 +243,7 @@ func (s *Service) RouteDue(ctx context.Context) (int, error) {
 		}
 	}
 	if len(due) == 0 {
-		return len(found), s.noteDropped(ctx)
+		return len(groups), s.noteDropped(ctx)
 	}
 	targets := make([]string, len(due))
 	for i := range due {
@@ -263,11 +263,11 @@ func (s *Service) RouteDue(ctx context.Context) (int, error) {
 	}
 	for i, r := range p.results {
 		if r.State == event.Done && r.Outcome == "" && len(r.Notes) == 0 {
-			continue // the whole message was relayed
+			continue // the complete message was relayed
 		}
 		if err := s.setStatus(ctx, &due[i].Parts[0], r); err != nil {
 			return 0, err
 		}
 	}
-	return len(found), errors.Join(s.end(ctx, &p), s.noteDropped(ctx))
+	return len(groups), errors.Join(s.end(ctx, &p), s.noteDropped(ctx))
 }

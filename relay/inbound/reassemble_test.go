@@ -27,7 +27,7 @@ func TestPartsAreJoinedAndRelayed(t *testing.T) {
 	relaytest.Equal(t, "the messages of the dispatched deliveries", w.messages(), []string{"e2", "e3"})
 	relaytest.Equal(t, "message id and outcome of the last part", []string{got[2].MessageID, got[2].Outcome}, []string{"e3", ""})
 	relaytest.Equal(t, "the target of the joined message", w.sent[1].Target(), "http://a/e3?m=hello%20world&s=1&u=")
-	relaytest.Equal(t, "the messages that are ready, and the parked ones", []int{w.rows("part_ready"), w.rows("part_parked")}, []int{0, 0})
+	relaytest.Equal(t, "the numbers of ready and of parked messages", []int{w.rows("part_ready"), w.rows("part_parked")}, []int{0, 0})
 }
 
 func TestAGroupEndsAfterItsDeliveriesAreSaved(t *testing.T) {

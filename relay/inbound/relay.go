@@ -27,8 +27,8 @@ type Relay struct {
 	// Pace limits the requests to each endpoint of the relay.
 	Pace      outbox.Pace `json:"pace,omitzero"`
 	UpdatedAt time.Time   `json:"updated_at"`
-	// ChangedAt is the time at which RelayService last changed the action or the filter; zero
-	// if it has not since an inventory set them.
+	// ChangedAt is the time at which RelayService last set the action or the filter; zero if an
+	// inventory has set them since.
 	ChangedAt time.Time `json:"changed_at,omitzero"`
 	// Undecryptable means that the record cannot be decrypted: only the account, the kind, the id and
 	// the number are known.

@@ -56,9 +56,9 @@ func undecryptableRelaysAreListed(t *testing.T, s *rig) {
 	scanned, err := s.Scan(t.Context(), 0, Ref{}, 9)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "relays of all accounts", scanned, []Relay{want, readable})
-	found, err := s.Candidates(t.Context(), []string{"44781", "441"})
+	candidates, err := s.Candidates(t.Context(), []string{"44781", "441"})
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "relays of two numbers", found, [][]Relay{{readable, want}, {readable}})
+	relaytest.Equal(t, "relays of two numbers", candidates, [][]Relay{{readable, want}, {readable}})
 	_, err = s.Change(t.Context(), 1, Geographic, "g1", func(r *Relay) error { r.ICCID = "1"; return nil })
 	if !errors.Is(err, relay.ErrUndecryptable) {
 		t.Errorf("error of Change = %v, want %v", err, relay.ErrUndecryptable)
@@ -124,7 +124,7 @@ func relaysAreFound(t *testing.T, s *rig) {
 func numbersAreUnique(t *testing.T, s *rig) {
 	existing := relayOf(1, VirtualNumber, "v1", "447860000001")
 	putAll(t, s, existing, existing, relayOf(2, Geographic, "g1", "447860000001"))
-	before, err := s.Version(t.Context())
+	oldVersion, err := s.Version(t.Context())
 	relaytest.NoError(t, err)
 	for _, conflicting := range []Relay{
 		relayOf(2, VirtualNumber, "v1", "447860000001"), relayOf(1, VirtualNumber, "v2", "447860000001"),
@@ -136,8 +136,8 @@ func numbersAreUnique(t *testing.T, s *rig) {
 	if _, err := s.Get(t.Context(), 1, VirtualNumber, "v2"); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("error for the refused relay = %v, want not found", err)
 	}
-	if after, err := s.Version(t.Context()); err != nil || after != before {
-		t.Errorf("version after refusals = %d, error = %v, want %d", after, err, before)
+	if version, err := s.Version(t.Context()); err != nil || version != oldVersion {
+		t.Errorf("version after refusals = %d, error = %v, want %d", version, err, oldVersion)
 	}
 }
 
@@ -155,11 +155,11 @@ func relaysAreScanned(t *testing.T, s *rig) {
 		relayOf(1, Geographic, "a", "4"), relayOf(10, Geographic, "a", "5"),
 	)
 	for _, tc := range []struct {
-		name  string
-		acct  relay.AccountID
-		after Ref
-		limit int
-		want  string
+		name   string
+		acct   relay.AccountID
+		cursor Ref
+		limit  int
+		want   string
 	}{
 		{"all relays", 0, Ref{}, 9, "[1/geo/a 1/geo/b 1/vmn/a 2/geo/a 10/geo/a]"},
 		{"the first page", 0, Ref{}, 2, "[1/geo/a 1/geo/b]"},
@@ -168,7 +168,7 @@ func relaysAreScanned(t *testing.T, s *rig) {
 		{"one account", 1, Ref{Account: 1, Kind: Geographic, ID: "a"}, 9, "[1/geo/b 1/vmn/a]"},
 		{"an account without relays", 3, Ref{}, 9, "[]"},
 	} {
-		list, err := s.Scan(t.Context(), tc.acct, tc.after, tc.limit)
+		list, err := s.Scan(t.Context(), tc.acct, tc.cursor, tc.limit)
 		got := []string{}
 		for _, r := range list {
 			got = append(got, fmt.Sprintf("%d/%s/%s", r.Account, r.Kind, r.ID))
@@ -213,7 +213,7 @@ func versionsGrow(t *testing.T, s *rig) {
 
 func relaysAreChanged(t *testing.T, s *rig) {
 	putAll(t, s, relayOf(1, VirtualNumber, "v1", "447"))
-	before, err := s.Version(t.Context())
+	oldVersion, err := s.Version(t.Context())
 	relaytest.NoError(t, err)
 	stores := []*Store{s.Store, s.secondStore(t)}
 	dbtest.RunConcurrently(8, func(i int) {
@@ -238,8 +238,8 @@ func relaysAreChanged(t *testing.T, s *rig) {
 	if _, err := s.Change(t.Context(), 1, VirtualNumber, "v1", func(*Relay) error { return nil }); err != nil {
 		t.Errorf("error without a change = %v", err)
 	}
-	if after, err := s.Version(t.Context()); err != nil || after != before+8 {
-		t.Errorf("version = %d, error = %v, want %d", after, err, before+8)
+	if version, err := s.Version(t.Context()); err != nil || version != oldVersion+8 {
+		t.Errorf("version = %d, error = %v, want %d", version, err, oldVersion+8)
 	}
 }
 

@@ -24,8 +24,8 @@ type RelayServiceDeps struct {
 	Now    func() time.Time // nil means time.Now
 }
 
-// RelayService lets accounts list and change their relays and read their inboxes
-// (specification 1, endpoints 8 to 15).
+// RelayService lets accounts list and change their relays (specification 1, endpoints 8 to 15),
+// create and delete relays, and read their inboxes.
 type RelayService struct{ RelayServiceDeps }
 
 // NewRelayService returns a RelayService.
@@ -73,7 +73,7 @@ func (s *RelayService) Change(ctx context.Context, acct relay.AccountID, k Kind,
 	if _, err := s.Store.Get(ctx, acct, k, id); err != nil {
 		return Relay{}, err
 	}
-	if err := s.permitted(ctx, acct, k, a.Name); err != nil {
+	if err := s.checkPermission(ctx, acct, k, a.Name); err != nil {
 		return Relay{}, err
 	}
 	if err := a.Validate(k, s.CheckURL); err != nil {
@@ -84,7 +84,7 @@ func (s *RelayService) Change(ctx context.Context, acct relay.AccountID, k Kind,
 			return Relay{}, err
 		}
 	}
-	if info, _ := actionOf(k, a.Name); info.Takes == noParameters {
+	if info, _ := actionOf(k, a.Name); info.ParameterKind == noParameters {
 		a.Parameters = nil
 	}
 	return s.Store.Change(ctx, acct, k, id, func(r *Relay) error {
@@ -107,24 +107,24 @@ func (s *RelayService) Change(ctx context.Context, acct relay.AccountID, k Kind,
 func (s *RelayService) Create(ctx context.Context, r Relay) (Relay, error) {
 	r.UpdatedAt = s.Now().UTC()
 	r.ID, r.ChangedAt = relay.NewID(r.UpdatedAt), r.UpdatedAt
-	if err := s.permitted(ctx, r.Account, r.Kind, r.Action.Name); err != nil {
+	if err := s.checkPermission(ctx, r.Account, r.Kind, r.Action.Name); err != nil {
 		return Relay{}, err
 	}
 	if err := r.Validate(s.CheckURL); err != nil {
 		return Relay{}, err
 	}
-	if info, _ := actionOf(r.Kind, r.Action.Name); info.Takes == noParameters {
+	if info, _ := actionOf(r.Kind, r.Action.Name); info.ParameterKind == noParameters {
 		r.Action.Parameters = nil
 	}
 	if r.ICCID != "" {
-		found := false
+		hasSIM := false
 		if s.HasSIM != nil {
 			var err error
-			if found, err = s.HasSIM(ctx, r.Account, r.ICCID); err != nil {
+			if hasSIM, err = s.HasSIM(ctx, r.Account, r.ICCID); err != nil {
 				return Relay{}, err
 			}
 		}
-		if !found {
+		if !hasSIM {
 			return Relay{}, relay.Invalid("iccid", "The account has no SIM "+r.ICCID+".")
 		}
 	}
@@ -142,7 +142,7 @@ func (s *RelayService) Delete(ctx context.Context, acct relay.AccountID, k Kind,
 	return s.Store.Delete(ctx, acct, k, id)
 }
 
-func (s *RelayService) permitted(ctx context.Context, acct relay.AccountID, k Kind, action string) error {
+func (s *RelayService) checkPermission(ctx context.Context, acct relay.AccountID, k Kind, action string) error {
 	if !NeedsPermission(k, action) {
 		return nil
 	}

@@ -34,11 +34,11 @@ func (c *routeCache) routes(ctx context.Context, numbers []string) (map[string][
 	if len(missing) == 0 {
 		return routes, nil
 	}
-	found, err := c.store.Candidates(ctx, missing)
+	candidates, err := c.store.Candidates(ctx, missing)
 	if err != nil {
 		return nil, err
 	}
-	c.add(version, missing, found, routes)
+	c.add(version, missing, candidates, routes)
 	return routes, nil
 }
 
@@ -66,14 +66,14 @@ func (c *routeCache) lookup(version int64, numbers []string) (known map[string][
 
 // add compiles relays and adds their routes to known. It caches them unless the version has
 // changed in the meantime, or a relay cannot be decrypted, which may change without a new version.
-func (c *routeCache) add(version int64, numbers []string, found [][]Relay, known map[string][]*Route) {
+func (c *routeCache) add(version int64, numbers []string, candidates [][]Relay, known map[string][]*Route) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	unchanged := c.version == version
 	for i, n := range numbers {
-		current := unchanged && !slices.ContainsFunc(found[i], func(r Relay) bool { return r.Undecryptable })
-		routes := make([]*Route, len(found[i]))
-		for j, r := range found[i] {
+		current := unchanged && !slices.ContainsFunc(candidates[i], func(r Relay) bool { return r.Undecryptable })
+		routes := make([]*Route, len(candidates[i]))
+		for j, r := range candidates[i] {
 			route, ok := c.compiled[r.Ref()]
 			if !ok || !current {
 				route = Compile(r)

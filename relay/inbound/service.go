@@ -35,8 +35,8 @@ type Options struct {
 	// Lease is the duration of the lease on a reassembled message while it is routed; 0 means
 	// one minute.
 	Lease time.Duration
-	// Remember is the time for which a carrier's id is stored; 0 means seven days.
-	Remember time.Duration
+	// Retention is the time for which carriers' ids and parked messages are stored; 0 means 7 days.
+	Retention time.Duration
 	// JoinWait is the time for which a message waits for missing parts after its first part;
 	// 0 means five minutes.
 	JoinWait time.Duration
@@ -62,7 +62,7 @@ func New(d Deps, o Options) (*Service, error) {
 		return nil, errors.New("inbound: a dependency is missing")
 	}
 	o.Lease = cmp.Or(max(o.Lease, 0), time.Minute)
-	o.Remember = cmp.Or(max(o.Remember, 0), 7*24*time.Hour)
+	o.Retention = cmp.Or(max(o.Retention, 0), 7*24*time.Hour)
 	o.JoinWait = cmp.Or(max(o.JoinWait, 0), 5*time.Minute)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Now == nil {
@@ -146,7 +146,7 @@ func (s *Service) claim(ctx context.Context, msgs []Message) ([]string, error) {
 	if len(claims) == 0 {
 		return holders, nil
 	}
-	claimed, err := s.deps.Store.Claim(ctx, claims, s.o.Remember)
+	claimed, err := s.deps.Store.Claim(ctx, claims, s.o.Retention)
 	if err != nil {
 		return nil, err
 	}

@@ -229,11 +229,11 @@ func TestAChangeDuringTheLookupAppliesToTheNextMessage(t *testing.T) {
 	c := &w.service().routeCache
 	version := relaytest.Must(w.store.Version(t.Context()))(t)
 	routes, missing := c.lookup(version, []string{number})
-	found := relaytest.Must(w.store.Candidates(t.Context(), missing))(t)
-	// The relay changes, and another message reads the new relay, before the old one is cached.
+	candidates := relaytest.Must(w.store.Candidates(t.Context(), missing))(t)
+	// The relay changes, and another lookup caches the new relay, before the old relay is cached.
 	relaytest.NoError(t, w.store.Put(t.Context(), vmn("v1", number, HTTPGet, "http://new/")))
 	relaytest.Must(c.routes(t.Context(), []string{number}))(t)
-	c.add(version, missing, found, routes)
+	c.add(version, missing, candidates, routes)
 	nextRoutes := relaytest.Must(c.routes(t.Context(), []string{number}))(t)
 	relaytest.Equal(t, "the parameters for the next message", nextRoutes[number][0].Action.Parameters, []string{"http://new/"})
 }
@@ -242,12 +242,12 @@ func TestExplainCreatesNoDeliveries(t *testing.T) {
 	w := newWorld(t, vmn("v1", "447860000001", Email, "a@example.com"), geo("g1", "4478", BlackHole), geo("g2", "447860", BlackHole))
 	d, err := w.service().Explain(t.Context(), numbered("e1", "447860000001"))
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the matched relay and its reason", []string{d.Matched.ID, d.Why}, []string{"v1", "its number is 447860000001"})
+	relaytest.Equal(t, "the matched relay and its reason", []string{d.Matched.ID, d.MatchReason}, []string{"v1", "its number is 447860000001"})
 	relaytest.Equal(t, "the number of deliveries", len(d.Deliveries), 1)
 	if len(d.Considered) != 3 {
 		t.Fatalf("considered relays = %d, want 3", len(d.Considered))
 	}
-	relaytest.Equal(t, "the second relay and its reason", []string{d.Considered[1].ID, d.Considered[1].Why},
+	relaytest.Equal(t, "the second relay and its reason", []string{d.Considered[1].ID, d.Considered[1].Reason},
 		[]string{"g2", "its prefix 447860 matches, but the virtual number relay v1 takes precedence"})
 	relaytest.Equal(t, "the saved deliveries, dispatched deliveries and claims", []int{w.rows("delivery"), len(w.sent), w.rows("carrier_id")}, []int{0, 0, 0})
 }

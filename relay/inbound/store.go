@@ -103,16 +103,16 @@ func (s *Store) Read(ctx context.Context, acct relay.AccountID, relayID string, 
 	return messages, total, err
 }
 
-// Acknowledge removes a message from an inbox and stores its id for a time. It returns
+// Acknowledge removes a message from an inbox and stores its id for retention. It returns
 // relay.KindNotFound if the inbox does not have the message.
-func (s *Store) Acknowledge(ctx context.Context, acct relay.AccountID, relayID, id string, remember time.Duration) error {
+func (s *Store) Acknowledge(ctx context.Context, acct relay.AccountID, relayID, id string, retention time.Duration) error {
 	// With expires + 0 the engine does not use the index of all messages of the relay.
 	const update = `
 		UPDATE inbox
 		SET doc = '', expires = $1
 		WHERE account = $2 AND relay = $3 AND id = $4
 		  AND expires + 0 = 0`
-	return db.MustChange(ctx, s.db, "message "+id, update, s.db.Now().Add(remember), acct, relayID, id)
+	return db.MustChange(ctx, s.db, "message "+id, update, s.db.Now().Add(retention), acct, relayID, id)
 }
 
 // Claim assigns each key to its holder for ttl, unless another holder has the key, and returns the
@@ -142,7 +142,7 @@ func (s *Store) Claim(ctx context.Context, claims []Claim, ttl time.Duration) ([
 	for _, c := range unique {
 		holderByKey[c.Key] = c.Holder
 	}
-	if int(n) < len(unique) { // rarely: other holders have some keys
+	if int(n) < len(unique) { // rarely: some keys were assigned before
 		if holderByKey, err = db.Map[string, string](ctx, s.db, label, query, rows); err != nil {
 			return nil, err
 		}

@@ -26,13 +26,13 @@ type Posts interface {
 // Post is an event with its request.
 type Post struct {
 	event.Event
-	// By is the account of the request's token; 0 for none.
-	By relay.AccountID
+	// TokenAccount is the account of the request's token; 0 for none.
+	TokenAccount relay.AccountID
 	// Messages parses the messages of the request. description describes a request without
 	// messages.
-	Messages func() (found []Message, description string, err error)
+	Messages func() (messages []Message, description string, err error)
 	// Frames returns the steps of a request with frames, and of each frame.
-	Frames func(ctx context.Context) (post []Step, frames []FrameTrace, err error)
+	Frames func(ctx context.Context) (postSteps []Step, frames []FrameTrace, err error)
 }
 
 // FrameTrace is the evaluation of a frame by rules.
@@ -48,13 +48,12 @@ type FrameTrace struct {
 type RuleTrace struct {
 	RuleID, Name string
 	Text         string // a sentence with the result and its reason
-	// About is the id of the alarm or the frame that the deliveries are about; empty if there
-	// are no deliveries.
-	About string
+	// MessageID is the MessageID of the deliveries: the id of an alarm or a frame; empty if
+	// there are no deliveries.
+	MessageID string
 }
 
-// Tracer traces events through the gateway. Traces are not stored; each one is
-// assembled on request.
+// Tracer traces events through the gateway. A trace is not stored, but assembled on request.
 type Tracer struct {
 	Posts      Posts
 	Service    *Service
@@ -78,7 +77,7 @@ type Step struct {
 }
 
 // Trace traces an event. It returns relay.KindNotFound if this gateway does not have the event. For
-// a message without deliveries the trace has the decision under the current relays.
+// a message of one part without deliveries the trace has the decision under the current relays.
 func (t *Tracer) Trace(ctx context.Context, id string) (Trace, error) {
 	p, err := t.Posts.Post(ctx, id)
 	if err != nil {
@@ -103,9 +102,9 @@ func (t *traceBuilder) add(stepTime time.Time, name, message, text string) {
 
 func (t *traceBuilder) event(ctx context.Context, p *Post) error {
 	received := "Received from source " + p.Source
-	if p.By != 0 {
-		owner := p.By.String()
-		if a, err := t.Accounts.Account(ctx, p.By); err == nil {
+	if p.TokenAccount != 0 {
+		owner := p.TokenAccount.String()
+		if a, err := t.Accounts.Account(ctx, p.TokenAccount); err == nil {
 			owner = a.Name
 		}
 		received += " for account " + owner
@@ -129,14 +128,14 @@ func (t *traceBuilder) event(ctx context.Context, p *Post) error {
 	default:
 		return nil
 	}
-	found, description, err := p.Messages()
+	messages, description, err := p.Messages()
 	if description != "" {
 		t.add(time.Time{}, "read", "", "The request is "+description+".")
 	}
 	if relay.KindOf(err) == relay.KindUnavailable {
 		return err
 	}
-	for _, m := range found {
+	for _, m := range messages {
 		if err := t.message(ctx, m); err != nil {
 			return err
 		}
@@ -158,7 +157,7 @@ func (t *traceBuilder) frames(ctx context.Context, p *Post) error {
 	if p.Frames == nil {
 		return nil
 	}
-	post, found, err := p.Frames(ctx)
+	postSteps, frames, err := p.Frames(ctx)
 	if relay.KindOf(err) == relay.KindUnavailable {
 		t.add(time.Time{}, "waits", "", "The frames cannot be read now because a back end is down.")
 		return nil
@@ -166,18 +165,18 @@ func (t *traceBuilder) frames(ctx context.Context, p *Post) error {
 	if err != nil {
 		return err
 	}
-	t.trace.Steps = append(t.trace.Steps, post...)
-	for _, f := range found {
+	t.trace.Steps = append(t.trace.Steps, postSteps...)
+	for _, f := range frames {
 		t.add(time.Time{}, "read", f.ID, f.Text)
 		for _, s := range f.Steps {
 			t.add(s.At, s.Name, f.ID, s.Text)
 		}
 		for _, r := range f.Rules {
 			t.add(time.Time{}, "rule", f.ID, r.Text)
-			if r.About == "" {
+			if r.MessageID == "" {
 				continue
 			}
-			ds, err := t.Deliveries.OfMessage(ctx, r.About)
+			ds, err := t.Deliveries.OfMessage(ctx, r.MessageID)
 			if err != nil {
 				return err
 			}

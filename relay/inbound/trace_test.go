@@ -31,7 +31,7 @@ func (p *fakePosts) Post(_ context.Context, id string) (Post, error) {
 // content, or an error.
 func (p *fakePosts) add(e event.Event, content string, err error, messages ...Message) {
 	e.Source, e.ReceivedAt = "json", now()
-	p.posts[e.ID] = Post{Event: e, By: 1, Messages: func() ([]Message, string, error) { return messages, content, err }}
+	p.posts[e.ID] = Post{Event: e, TokenAccount: 1, Messages: func() ([]Message, string, error) { return messages, content, err }}
 }
 
 func tracer(t *testing.T, w *world) (*Tracer, *fakePosts) {

@@ -149,7 +149,7 @@ const grace = 2 * time.Second
 type verdict struct {
 	State    State // Raised or Cleared; empty if the rule does not fire
 	Repeat   bool  // the actions of a raised alarm run again
-	Why      string
+	Reason   string
 	matched  bool      // the condition holds
 	changed  bool      // the state has changed
 	oldState PairState // state before the alarm was cleared
@@ -161,12 +161,12 @@ type verdict struct {
 func (p *Program) step(acct relay.AccountID, st *PairState, frame *ruleFrame) verdict {
 	switch {
 	case !st.precedes(frame):
-		return verdict{Why: "the rule has already evaluated this frame or a later one"}
+		return verdict{Reason: "the rule has already evaluated this frame or a later one"}
 	case p.Rule.On == OnSilent:
 		if st.AlarmID == "" {
-			return verdict{Why: "the device is not silent"}
+			return verdict{Reason: "the device is not silent"}
 		}
-		v := verdict{State: Cleared, changed: true, Why: "the device sends again", oldState: *st}
+		v := verdict{State: Cleared, changed: true, Reason: "the device sends again", oldState: *st}
 		st.mark(frame)
 		st.clear()
 		return v
@@ -174,24 +174,24 @@ func (p *Program) step(acct relay.AccountID, st *PairState, frame *ruleFrame) ve
 		return p.stepRaised(st, frame)
 	}
 	holds, reason, err := evaluate("when", p.when, &frame.conditionSubject)
-	v := verdict{Why: reason, err: err, matched: holds == yes}
+	v := verdict{Reason: reason, err: err, matched: holds == yes}
 	switch {
 	case holds == unknown || holds == no && st.Since.IsZero():
 		return v
 	case holds == no:
 		st.mark(frame)
 		st.Since, st.StartOccurrence, st.Due = time.Time{}, nil, time.Time{}
-		v.changed, v.Why = true, "the condition is no longer met"
+		v.changed, v.Reason = true, "the condition is no longer met"
 		return v
 	case p.Rule.For > 0 && st.Since.IsZero():
 		st.mark(frame)
 		startOccurrence := frame.occurrence(p, Raised)
 		startOccurrence.Rule = nil // the rule's ID is stored in the state
 		st.Since, st.StartOccurrence, st.Due = frame.heardAt, &startOccurrence, frame.heardAt.Add(p.Rule.For+grace)
-		v.changed, v.Why = true, "the condition is met and must stay met for "+formatDuration(p.Rule.For)
+		v.changed, v.Reason = true, "the condition is met and must stay met for "+formatDuration(p.Rule.For)
 		return v
 	case frame.heardAt.Sub(st.Since) < p.Rule.For && p.Rule.For > 0:
-		v.Why = fmt.Sprintf("the condition has been met for %s and must stay met for %s", cmp.Or(formatDuration(frame.heardAt.Sub(st.Since).Round(time.Second)), "0s"), formatDuration(p.Rule.For))
+		v.Reason = fmt.Sprintf("the condition has been met for %s and must stay met for %s", cmp.Or(formatDuration(frame.heardAt.Sub(st.Since).Round(time.Second)), "0s"), formatDuration(p.Rule.For))
 		return v
 	}
 	st.mark(frame)
@@ -202,10 +202,10 @@ func (p *Program) step(acct relay.AccountID, st *PairState, frame *ruleFrame) ve
 
 func (p *Program) stepRaised(st *PairState, frame *ruleFrame) verdict {
 	holds, reason, err := evaluate("when", p.when, &frame.conditionSubject)
-	v := verdict{Why: reason, err: err, matched: holds == yes}
+	v := verdict{Reason: reason, err: err, matched: holds == yes}
 	cleared := holds == no
 	if p.clear != nil {
-		holds, v.Why, v.err = evaluate("clear", p.clear, &frame.conditionSubject)
+		holds, v.Reason, v.err = evaluate("clear", p.clear, &frame.conditionSubject)
 		cleared = holds == yes
 	}
 	repeat := p.Rule.Repeat
@@ -218,9 +218,9 @@ func (p *Program) stepRaised(st *PairState, frame *ruleFrame) verdict {
 		v.State, v.Repeat, v.changed = Raised, true, true
 		st.mark(frame)
 		st.RanAt, st.Repeats = frame.heardAt, st.Repeats+1
-		v.Why += ", so the actions run again"
+		v.Reason += ", so the actions run again"
 	default:
-		v.Why += "; the alarm is already raised"
+		v.Reason += "; the alarm is already raised"
 	}
 	return v
 }
@@ -236,14 +236,14 @@ func (p *Program) evaluateDue(acct relay.AccountID, st *PairState, now time.Time
 		}
 		t := st.Since.Add(p.Rule.For)
 		st.raise(acct, t, t, st.Record)
-		return verdict{State: Raised, changed: true, matched: true, Why: "the condition was met for " + formatDuration(p.Rule.For)}
+		return verdict{State: Raised, changed: true, matched: true, Reason: "the condition was met for " + formatDuration(p.Rule.For)}
 	case p.Rule.On == OnSilent && st.AlarmID != "" && p.Rule.Repeat.Every > 0:
 		if nextAt := st.RanAt.Add(p.Rule.Repeat.Every); now.Before(nextAt) {
 			st.Due = nextAt
 			return verdict{changed: true}
 		}
 		st.RanAt, st.Repeats, st.Due = now, st.Repeats+1, now.Add(p.Rule.Repeat.Every)
-		return verdict{State: Raised, Repeat: true, changed: true, matched: true, Why: "the device is still silent, so the actions run again"}
+		return verdict{State: Raised, Repeat: true, changed: true, matched: true, Reason: "the device is still silent, so the actions run again"}
 	}
 	st.Due = time.Time{}
 	return verdict{changed: true}
@@ -255,9 +255,9 @@ func (p *Program) evaluateDue(acct relay.AccountID, st *PairState, now time.Time
 func (p *Program) evaluateSilence(acct relay.AccountID, st *PairState, heardAt, silentSince, now time.Time) verdict {
 	if st.AlarmID != "" {
 		if !heardAt.After(st.At) {
-			return verdict{matched: true, Why: "the alarm is already raised"}
+			return verdict{matched: true, Reason: "the alarm is already raised"}
 		}
-		v := verdict{State: Cleared, changed: true, Why: "the device sends again", oldState: *st}
+		v := verdict{State: Cleared, changed: true, Reason: "the device sends again", oldState: *st}
 		st.At, st.FrameAt, st.Record = heardAt, heardAt, ""
 		st.clear()
 		return v
@@ -265,14 +265,14 @@ func (p *Program) evaluateSilence(acct relay.AccountID, st *PairState, heardAt, 
 	start := laterTime(st.At, silentSince) // st.At is later than heardAt if the cache has lost the last frame
 	silentAt := start.Add(p.Rule.SilentFor)
 	if now.Before(silentAt) {
-		return verdict{Why: "the device has been silent for less than " + formatDuration(p.Rule.SilentFor)}
+		return verdict{Reason: "the device has been silent for less than " + formatDuration(p.Rule.SilentFor)}
 	}
 	st.At, st.FrameAt, st.Record = start, start, ""
 	st.raise(acct, silentAt, now, "")
 	if p.Rule.Repeat.Every > 0 {
 		st.Due = now.Add(p.Rule.Repeat.Every)
 	}
-	return verdict{State: Raised, changed: true, matched: true, Why: "the device sent nothing for " + formatDuration(p.Rule.SilentFor)}
+	return verdict{State: Raised, changed: true, matched: true, Reason: "the device sent nothing for " + formatDuration(p.Rule.SilentFor)}
 }
 
 func laterTime(a, b time.Time) time.Time {

@@ -221,7 +221,7 @@ type TrialText struct {
 	Time     string               `json:"time"`
 	Matched  bool                 `json:"matched"`
 	State    *State               `json:"state"`
-	Why      string               `json:"why"`
+	Reason   string               `json:"why"`
 	Readings map[string]ValueText `json:"readings"`
 	Requests []outbox.Outgoing    `json:"requests"`
 }
@@ -230,7 +230,7 @@ type TrialText struct {
 func TrialTextOf(ctx context.Context, r TrialResult, layout string, preview outbox.Previewer) (TrialText, error) {
 	requests, err := outbox.Preview(ctx, r.Requests, preview)
 	text := TrialText{
-		Time: r.Time.UTC().Format(layout), Matched: r.Matched, Why: strings.ToValidUTF8(r.Why, "\uFFFD"),
+		Time: r.Time.UTC().Format(layout), Matched: r.Matched, Reason: strings.ToValidUTF8(r.Reason, "\uFFFD"),
 		Readings: ValuesOf(r.Readings), Requests: requests,
 	}
 	if r.State != "" {

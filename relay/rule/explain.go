@@ -16,8 +16,8 @@ type Explanation struct {
 	Matched      bool   // the condition holds, or the rule has none
 	State        State  // Raised, Cleared or Forwarded by the frame; else empty
 	AlarmID      string // alarm raised or cleared by the frame
-	Why          string
-	// Outdated means that a rule with a condition was changed after the frame: Matched and Why are
+	Reason       string
+	// Outdated means that a rule with a condition was changed after the frame: Matched and Reason are
 	// results of the current rule.
 	Outdated bool
 }
@@ -50,27 +50,27 @@ func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Store
 		e := Explanation{RuleID: p.Rule.ID, Name: p.Rule.Name, Outdated: p.Rule.On != OnSilent && p.Rule.UpdatedAt.After(frame.heardAt)}
 		switch {
 		case p.forwards():
-			e.Matched, e.State, e.Why = true, Forwarded, "the rule has no condition"
+			e.Matched, e.State, e.Reason = true, Forwarded, "the rule has no condition"
 		case p.Rule.On == OnSilent:
-			e.Why = "the device sends again"
+			e.Reason = "the device sends again"
 		default:
 			st := PairState{Pair: Pair{p.Rule.ID, frame.device.ID}}
 			v := p.step(acct, &st, frame)
-			e.Matched, e.Why = v.matched, v.Why
+			e.Matched, e.Reason = v.matched, v.Reason
 		}
 		if i := slices.IndexFunc(alarms, func(a Alarm) bool { return a.RuleID == e.RuleID }); i >= 0 {
 			e.AlarmID, e.State = alarms[i].ID, Raised
 			if alarms[i].ClearedBy == f.Record {
 				e.State = Cleared
 			} else if p.Rule.For > 0 && !e.Outdated {
-				e.Why = "the condition was met for " + formatDuration(p.Rule.For)
+				e.Reason = "the condition was met for " + formatDuration(p.Rule.For)
 			}
 		} else if p.Rule.On == OnSilent {
-			e.Why = "the device was not silent"
+			e.Reason = "the device was not silent"
 		} else if e.Matched && e.State == "" && p.Rule.For == 0 && !e.Outdated {
-			e.Why += ", but an alarm was already raised"
+			e.Reason += ", but an alarm was already raised"
 			if p.Rule.Repeat != (Repeat{}) {
-				e.Why += ", whose actions may have run again"
+				e.Reason += ", whose actions may have run again"
 			}
 		}
 		explanations = append(explanations, e)
@@ -86,9 +86,9 @@ func (e *Explanation) String() string {
 	result := map[State]string{Raised: "raised an alarm", Cleared: "cleared its alarm", Forwarded: "forwarded the frame"}[e.State]
 	text := fmt.Sprintf("The rule %q %s", e.Name, cmp.Or(result, "raised no alarm"))
 	if e.Outdated {
-		return text + ". It was changed after the frame; now " + e.Why + "."
+		return text + ". It was changed after the frame; now " + e.Reason + "."
 	}
-	return text + ": " + e.Why + "."
+	return text + ": " + e.Reason + "."
 }
 
 // About returns the message ID of the rule's deliveries for a frame: the record for a forwarded frame,

@@ -100,12 +100,12 @@ func TestStep(t *testing.T) {
 				oldState := st
 				v := p.step(1, &st, f.frame)
 				if got := formatVerdict(v, &oldState, &st); got != f.want {
-					t.Fatalf("frame %d at %s: verdict %q, want %q; %s", i, f.frame.frameAt.Format(time.TimeOnly), got, f.want, v.Why)
+					t.Fatalf("frame %d at %s: verdict %q, want %q; %s", i, f.frame.frameAt.Format(time.TimeOnly), got, f.want, v.Reason)
 				}
 				if v.changed == (oldState == st) {
 					t.Errorf("frame %d: changed = %v, but the state differs by:\n%s", i, v.changed, relaytest.Diff(st, oldState))
 				}
-				if v.Why == "" {
+				if v.Reason == "" {
 					t.Errorf("frame %d: the verdict has no reason", i)
 				}
 			}

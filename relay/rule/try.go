@@ -36,7 +36,7 @@ type TrialResult struct {
 	Time    time.Time
 	Matched bool
 	State   State
-	Why     string
+	Reason  string
 	// Readings are those of the frame, by key; none for a silence.
 	Readings map[string]Value
 	// Requests are the deliveries that would be created.
@@ -237,10 +237,10 @@ func (t *trial) addForwarded(batch []firing) {
 	occurrences := make([]Occurrence, len(batch))
 	for i, f := range batch {
 		occurrences[i] = f.Occurrence
-		t.results = append(t.results, TrialResult{Time: f.Time, Matched: true, State: Forwarded, Why: "the rule has no condition", Readings: f.Readings})
+		t.results = append(t.results, TrialResult{Time: f.Time, Matched: true, State: Forwarded, Reason: "the rule has no condition", Readings: f.Readings})
 	}
 	lastResult := &t.results[len(t.results)-1]
-	lastResult.Requests, lastResult.Why = t.requests(occurrences, lastResult.Why)
+	lastResult.Requests, lastResult.Reason = t.requests(occurrences, lastResult.Reason)
 }
 
 func (t *trial) evaluateDue() {
@@ -253,11 +253,11 @@ func (t *trial) evaluateDue() {
 
 // add adds the result of a verdict.
 func (t *trial) add(resultTime time.Time, v verdict, newOccurrence func() Occurrence) {
-	r := TrialResult{Time: resultTime, Matched: v.matched, State: v.State, Why: v.Why, Readings: newOccurrence().Readings}
+	r := TrialResult{Time: resultTime, Matched: v.matched, State: v.State, Reason: v.Reason, Readings: newOccurrence().Readings}
 	if v.State != "" {
 		d := &decisionDraft{}
 		d.addVerdict(t.program, &t.st, v, newOccurrence)
-		r.Requests, r.Why = t.requests([]Occurrence{d.firings[0].Occurrence}, v.Why)
+		r.Requests, r.Reason = t.requests([]Occurrence{d.firings[0].Occurrence}, v.Reason)
 	}
 	t.results = append(t.results, r)
 }

@@ -43,7 +43,7 @@ func (g *Gateway) openProcessing(stores backends, senders outbound, receipts *me
 		LateStatuses: carrier.NewLateStatuses(stores.records.statuses), Preview: senders.preview,
 	}, inbound.Options{
 		Settings: inbound.Settings{Zone: g.cfg.TimeZone, MailDomain: mailDomain(g.cfg.SMTP.From)},
-		Lease:    senders.queue.Lease(), Remember: max(g.cfg.Journal.Retention, 7*24*time.Hour), Logger: g.log,
+		Lease:    senders.queue.Lease(), Retention: max(g.cfg.Journal.Retention, 7*24*time.Hour), Logger: g.log,
 		JoinWait: g.cfg.Inbound.JoinWait,
 	})
 	if err != nil {

@@ -209,7 +209,7 @@ func (p posts) Post(ctx context.Context, id string) (inbound.Post, error) {
 			continue
 		}
 		return inbound.Post{
-			Event: e, By: item.Entry.Account,
+			Event: e, TokenAccount: item.Entry.Account,
 			Messages: func() ([]inbound.Message, string, error) { return p.messages.Messages(&item) },
 			Frames: func(ctx context.Context) ([]inbound.Step, []inbound.FrameTrace, error) {
 				return p.frames(ctx, item.Entry.Account, &item)

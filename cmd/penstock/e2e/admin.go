@@ -72,13 +72,19 @@ type Explanation struct {
 		Part, Total int
 		Missing     []int
 	}
-	Matched    *struct{ Kind, ID, Why, Action string }
-	Considered []struct{ Kind, ID, Why string }
+	Matched    *ConsideredRelay
+	Considered []ConsideredRelay
 	Requests   []struct {
 		Method, URL, Body, Refused string
 		Headers                    map[string]string
 		Mail                       *struct{ To, Subject, Text string }
 	}
+}
+
+// ConsideredRelay is a relay of an Explanation, with the reason for its match or mismatch.
+type ConsideredRelay struct {
+	Kind, ID, Action string
+	Reason           string `json:"why"`
 }
 
 // Explain posts a message to /admin/relays/explain and returns the explanation.

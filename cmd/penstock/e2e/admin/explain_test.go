@@ -24,9 +24,9 @@ func TestExplainedRequestIsTheSentRequest(t *testing.T) {
 	}
 	relaytest.Equal(t, "the kind of the matched relay", e.Matched.Kind, "vmn")
 	relaytest.Equal(t, "the id of the matched relay", e.Matched.ID, "v-post")
-	relaytest.Equal(t, "the reason of the match", e.Matched.Why, "its number is 447800020001")
+	relaytest.Equal(t, "the reason of the match", e.Matched.Reason, "its number is 447800020001")
 	relaytest.Equal(t, "the id of the other relay", e.Considered[1].ID, "g-get")
-	if reason := e.Considered[1].Why; !strings.HasSuffix(reason, "the virtual number relay v-post takes precedence") {
+	if reason := e.Considered[1].Reason; !strings.HasSuffix(reason, "the virtual number relay v-post takes precedence") {
 		t.Errorf("reason of the other relay = %q, want that v-post takes precedence", reason)
 	}
 	explained := e.Requests[0]
@@ -83,7 +83,7 @@ func TestExplainedRequestIsTheSentRequest(t *testing.T) {
 	if len(toOtherAccount.Considered) == 0 {
 		t.Fatal("no relay was considered for a message to another account")
 	}
-	relaytest.Equal(t, "the reason of the first relay", toOtherAccount.Considered[0].Why, "it belongs to another account")
+	relaytest.Equal(t, "the reason of the first relay", toOtherAccount.Considered[0].Reason, "it belongs to another account")
 	if n := len(sink.Requests("/vmn-post")); n != 1 {
 		t.Errorf("sent requests = %d, want 1", n)
 	}
