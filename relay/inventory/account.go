@@ -29,10 +29,10 @@ const (
 	chunkSize = 100
 )
 
-// accounts applies the accounts with their records, and then their tokens, so that no client uses an
+// applyAccounts applies the accounts with their records, and then their tokens, so that no client uses an
 // incomplete account. Relays and SIMs, which may move from one account to another, are applied
 // in the order of the document. In a dry run, a new account has the id 0, which has no records.
-func (a *apply) accounts(ctx context.Context) error {
+func (a *apply) applyAccounts(ctx context.Context) error {
 	accountApplies, err := a.saveAccounts(ctx)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (a *apply) accounts(ctx context.Context) error {
 	g.SetLimit(maxConcurrent)
 	for i := range accountApplies {
 		g.Go(func() error {
-			return accountApplies[i].wrapError(relay.Recovered("records of an account", func() error { return accountApplies[i].ownRecords(groupCtx) }))
+			return accountApplies[i].wrapError(relay.Recovered("records of an account", func() error { return accountApplies[i].applyOwnRecords(groupCtx) }))
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -49,12 +49,12 @@ func (a *apply) accounts(ctx context.Context) error {
 	}
 	var tokens []account.Token
 	for _, apply := range accountApplies {
-		if err := apply.wrapError(apply.sharedRecords(ctx)); err != nil {
+		if err := apply.wrapError(apply.applySharedRecords(ctx)); err != nil {
 			return errors.Join(err, a.putTokens(ctx, tokens))
 		}
-		a.done.Added, a.done.Changed = append(a.done.Added, apply.done.Added...), append(a.done.Changed, apply.done.Changed...)
-		a.done.Kept, a.done.Drift = append(a.done.Kept, apply.done.Kept...), append(a.done.Drift, apply.done.Drift...)
-		a.done.Accounts = append(a.done.Accounts, apply.done.Accounts...)
+		a.report.Added, a.report.Changed = append(a.report.Added, apply.report.Added...), append(a.report.Changed, apply.report.Changed...)
+		a.report.Kept, a.report.Drift = append(a.report.Kept, apply.report.Kept...), append(a.report.Drift, apply.report.Drift...)
+		a.report.Accounts = append(a.report.Accounts, apply.report.Accounts...)
 		tokens = append(tokens, apply.tokens...)
 	}
 	return a.putTokens(ctx, tokens)
@@ -93,7 +93,7 @@ func (a *apply) saveAccounts(ctx context.Context) ([]*accountApply, error) {
 // saveChunk saves accounts and sets their ids.
 func (a *apply) saveChunk(ctx context.Context, accounts []document.Account) ([]*accountApply, error) {
 	accountApplies, saved := make([]*accountApply, len(accounts)), make([]*accountApply, 0, len(accounts))
-	recs, read := make([]account.Account, 0, len(accounts)), make([]account.Account, 0, len(accounts))
+	newAccounts, oldAccounts := make([]account.Account, 0, len(accounts)), make([]account.Account, 0, len(accounts))
 	for i, want := range accounts {
 		oldAccount, err := a.Accounts.AccountByName(ctx, want.Name)
 		a.didRead("account " + want.Name)
@@ -109,18 +109,18 @@ func (a *apply) saveChunk(ctx context.Context, accounts []document.Account) ([]*
 			}
 			continue
 		}
-		rec := record(oldAccount, want, apply.oldAccount)
-		recs, read, saved = append(recs, rec), append(read, oldAccount), append(saved, apply)
-		apply.noteChange("account "+want.Name, exists, reflect.DeepEqual(rec, oldAccount))
-		if want.CallbackURL != "" && rec.CallbackURL != want.CallbackURL {
-			d := document.Drift{Path: "callback_url", Declared: want.CallbackURL, Present: rec.CallbackURL, OverAPI: true}
+		newAccount := mergeAccount(oldAccount, want, apply.oldAccount)
+		newAccounts, oldAccounts, saved = append(newAccounts, newAccount), append(oldAccounts, oldAccount), append(saved, apply)
+		apply.noteChange("account "+want.Name, exists, reflect.DeepEqual(newAccount, oldAccount))
+		if want.CallbackURL != "" && newAccount.CallbackURL != want.CallbackURL {
+			d := document.Drift{Path: "callback_url", Declared: want.CallbackURL, Present: newAccount.CallbackURL, OverAPI: true}
 			if err := apply.noteDrift(ctx, d, want.Name, "changeAccount"); err != nil {
 				return nil, err
 			}
 		}
 	}
 	if !a.mode.DryRun {
-		ids, err := a.Accounts.PutAccounts(ctx, recs, read)
+		ids, err := a.Accounts.PutAccounts(ctx, newAccounts, oldAccounts)
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +131,7 @@ func (a *apply) saveChunk(ctx context.Context, accounts []document.Account) ([]*
 	for i, apply := range accountApplies {
 		accounts[i].ID = int64(apply.id)
 		if apply.id != 0 {
-			apply.done.Accounts = []document.AppliedAccount{{ID: int64(apply.id), Name: apply.want.Name}}
+			apply.report.Accounts = []document.AppliedAccount{{ID: int64(apply.id), Name: apply.want.Name}}
 		}
 	}
 	return accountApplies, nil
@@ -145,9 +145,9 @@ func (a *accountApply) wrapError(err error) error {
 	return err
 }
 
-// ownRecords saves the records that cannot move from another account.
-func (a *accountApply) ownRecords(ctx context.Context) error {
-	if err := a.credit(ctx); err != nil {
+// applyOwnRecords saves the records that cannot move from another account.
+func (a *accountApply) applyOwnRecords(ctx context.Context) error {
+	if err := a.applyCredit(ctx); err != nil {
 		return err
 	}
 	stored, err := a.Devices.Locations(ctx, a.id) // REST may have created a location that is declared now
@@ -161,12 +161,12 @@ func (a *accountApply) ownRecords(ctx context.Context) error {
 		return err
 	}
 	for _, d := range a.want.Decoders {
-		if err := a.decoder(ctx, d); err != nil {
+		if err := a.applyDecoder(ctx, d); err != nil {
 			return err
 		}
 	}
 	for _, r := range a.want.Rules {
-		if err := a.rule(ctx, r); err != nil {
+		if err := a.applyRule(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -180,23 +180,23 @@ func (a *accountApply) ownRecords(ctx context.Context) error {
 		})
 }
 
-// sharedRecords saves the records that may move from another account, and collects the tokens.
-func (a *accountApply) sharedRecords(ctx context.Context) error {
+// applySharedRecords saves the records that may move from another account, and collects the tokens.
+func (a *accountApply) applySharedRecords(ctx context.Context) error {
 	for _, r := range relaysOf(a.want) {
 		r.Account = a.id
-		if err := a.relay(ctx, r); err != nil {
+		if err := a.applyRelay(ctx, r); err != nil {
 			return err
 		}
 	}
-	if err := a.sims(ctx, simsOf(a.want)); err != nil {
+	if err := a.applySIMs(ctx, simsOf(a.want)); err != nil {
 		return err
 	}
 	return a.noteTokens(ctx)
 }
 
-// credit sets the initial balance of a new account. An existing account keeps its balance unless
+// applyCredit sets the initial balance of a new account. An existing account keeps its balance unless
 // credit is reset.
-func (a *accountApply) credit(ctx context.Context) error {
+func (a *accountApply) applyCredit(ctx context.Context) error {
 	var credits int64
 	if a.want.Credit != nil {
 		credits = *a.want.Credit
@@ -223,14 +223,14 @@ func (a *accountApply) credit(ctx context.Context) error {
 	return a.put(a.path+"credit", true, balance == credits, func() error { return a.Credit.Set(ctx, a.id, credits, a.Now()) })
 }
 
-// simBatch is the number of SIMs that are compared together.
+// simBatch is the largest number of SIMs that are compared together.
 const simBatch = 2000
 
 // maxKeptSIMs is the largest number of SIM fields of an account that are listed as kept, because
 // thousands of SIMs that were declared pending may be active now.
 const maxKeptSIMs = 100
 
-func (a *accountApply) sims(ctx context.Context, sims []sim.SIM) error {
+func (a *accountApply) applySIMs(ctx context.Context, sims []sim.SIM) error {
 	reset, keptFields := a.resets("sims"), 0
 	for chunk := range slices.Chunk(sims, simBatch) {
 		iccids := make([]sim.ICCID, len(chunk))
@@ -261,7 +261,7 @@ func (a *accountApply) sims(ctx context.Context, sims []sim.SIM) error {
 		}
 	}
 	if unlisted := keptFields - maxKeptSIMs; unlisted > 0 {
-		a.done.Kept = append(a.done.Kept, fmt.Sprintf("%ssims: %d more fields: kept as they are; --reset sims takes the document's", a.path, unlisted))
+		a.report.Kept = append(a.report.Kept, fmt.Sprintf("%ssims: %d more fields: kept as they are; --reset sims takes the document's", a.path, unlisted))
 	}
 	return a.write(func() error { return a.SIMs.Declare(ctx, a.id, sims, reset) })
 }
@@ -296,9 +296,9 @@ func (a *accountApply) noteTokens(ctx context.Context) error {
 	return nil
 }
 
-// trunks saves the trunks of the document's accounts, including trunks that other documents or
+// applyTrunks saves the trunks of the document's accounts, including trunks that other documents or
 // earlier inventories declared.
-func (a *apply) trunks(ctx context.Context, merged document.Document) error {
+func (a *apply) applyTrunks(ctx context.Context, merged document.Document) error {
 	index := document.IndexOf(merged.Accounts)
 	for _, want := range a.fresh.Accounts {
 		oldTrunks := a.declaredAccount(want).SIP.Trunks
@@ -316,15 +316,15 @@ func (a *apply) trunks(ctx context.Context, merged document.Document) error {
 
 // declaredAccount returns an account as earlier inventories declared it.
 func (a *apply) declaredAccount(want document.Account) document.Account {
-	if i := a.known.Find(want); i >= 0 {
+	if i := a.oldIndex.Find(want); i >= 0 {
 		return a.old.Accounts[i]
 	}
 	return document.Account{}
 }
 
-// record returns the account to save. Declared settings replace the stored ones. REST can change the
-// callback URL, so it is replaced only if it still has the value of the last inventory.
-func record(rec account.Account, want, oldAccount document.Account) account.Account {
+// mergeAccount returns the account to save. Declared settings replace the stored settings. REST can
+// change the callback URL, so it is replaced only if it still has the value of the last inventory.
+func mergeAccount(rec account.Account, want, oldAccount document.Account) account.Account {
 	if rec.CallbackURL == oldAccount.CallbackURL {
 		rec.CallbackURL = cmp.Or(want.CallbackURL, rec.CallbackURL)
 	}

@@ -15,48 +15,48 @@ import (
 	"github.com/penstock/penstock/relay/lookup"
 )
 
-// apply applies a document. All steps may be repeated: the next apply completes a failed one. A
+// apply applies a document. All steps may be repeated: the next apply completes a failed apply. A
 // dry run takes the same steps without the writes.
 type apply struct {
 	*Service
 	result
-	oldSet storedSet
-	set    document.Set      // the present records by document
-	old    document.Document // the merged set
-	known  document.Index    // of the accounts of old
-	fresh  document.Document
-	gone   document.Document // the records that a prune removes
+	oldSet   storedSet
+	set      document.Set      // the present records by document
+	old      document.Document // the merged set
+	oldIndex document.Index    // of the accounts of old
+	fresh    document.Document // the document to apply
+	pruned   document.Document // the records that a prune removes
 }
 
 // result collects the changes of an apply.
 type result struct {
-	mode document.Mode
-	done document.ApplyResult
+	mode   document.Mode
+	report document.ApplyResult
 }
 
 func (a *apply) run(ctx context.Context) error {
-	a.done = document.ApplyResult{
+	a.report = document.ApplyResult{
 		Document: a.fresh.Owner(), DryRun: a.mode.DryRun,
 		Accounts: []document.AppliedAccount{}, Added: []string{}, Changed: []string{}, Removed: []string{}, Kept: []string{},
 	}
 	a.setCurrent(a.set)
 	if a.mode.Compare {
-		a.done.Before = document.Mask(a.old)
+		a.report.Before = document.Mask(a.old)
 	}
-	for _, step := range []func(context.Context) error{a.identities, a.ownership, a.planPrune, a.catalogue, a.prune, a.accounts} {
+	for _, step := range []func(context.Context) error{a.checkIdentities, a.resolveOwnership, a.planPrune, a.applyCatalogue, a.prune, a.applyAccounts} {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
-	if err := a.logins(ctx); err != nil {
+	if err := a.applyLogins(ctx); err != nil {
 		return fmt.Errorf("inventory: SOAP usernames: %w", err)
 	}
 	set := a.set.Join(a.fresh)
 	merged := set.Merged()
 	if a.mode.Compare {
-		a.done.After = document.Mask(merged)
+		a.report.After = document.Mask(merged)
 	}
-	if err := a.trunks(ctx, merged); err != nil {
+	if err := a.applyTrunks(ctx, merged); err != nil {
 		return err
 	}
 	return a.save(ctx, set)
@@ -65,7 +65,7 @@ func (a *apply) run(ctx context.Context) error {
 // setCurrent sets the present records to set.
 func (a *apply) setCurrent(set document.Set) {
 	a.set, a.old = set, set.Merged()
-	a.known = document.IndexOf(a.old.Accounts)
+	a.oldIndex = document.IndexOf(a.old.Accounts)
 }
 
 func (a *apply) save(ctx context.Context, set document.Set) error {
@@ -79,13 +79,13 @@ func (a *apply) save(ctx context.Context, set document.Set) error {
 	return err
 }
 
-// ownership refuses records that another document owns, or, with Adopt, takes them over.
-func (a *apply) ownership(context.Context) error {
+// resolveOwnership refuses records that another document owns, or, with Adopt, takes them over.
+func (a *apply) resolveOwnership(context.Context) error {
 	if !a.mode.Adopt {
 		return a.set.Conflicts(a.fresh).Err()
 	}
-	set, taken := a.set.Adopt(a.fresh)
-	a.set, a.done.Changed = set, append(a.done.Changed, taken...)
+	set, adopted := a.set.Adopt(a.fresh)
+	a.set, a.report.Changed = set, append(a.report.Changed, adopted...)
 	return nil
 }
 
@@ -93,9 +93,9 @@ func (a *apply) ownership(context.Context) error {
 func (r *result) noteChange(label string, exists, same bool) {
 	switch {
 	case !exists:
-		r.done.Added = append(r.done.Added, label)
+		r.report.Added = append(r.report.Added, label)
 	case !same:
-		r.done.Changed = append(r.done.Changed, label)
+		r.report.Changed = append(r.report.Changed, label)
 	}
 }
 
@@ -105,7 +105,7 @@ func (r *result) noteUndecryptable(label string, err error) error {
 	if !errors.Is(err, relay.ErrUndecryptable) {
 		return err
 	}
-	r.done.Kept = append(r.done.Kept, label+": kept as it is; "+relay.ErrUndecryptable.Error())
+	r.report.Kept = append(r.report.Kept, label+": kept as it is; "+relay.ErrUndecryptable.Error())
 	return nil
 }
 
@@ -157,8 +157,8 @@ func (r *result) write(save func() error) error {
 	return save()
 }
 
-// catalogue applies the records that do not belong to an account.
-func (a *apply) catalogue(ctx context.Context) error {
+// applyCatalogue applies the records that do not belong to an account.
+func (a *apply) applyCatalogue(ctx context.Context) error {
 	err := putAll(&a.result, "sensor type ", a.fresh.SensorTypes, a.old.SensorTypes,
 		func(t document.SensorType) string { return t.ID },
 		func(t document.SensorType) error { return a.Devices.PutSensorType(ctx, iot.SensorType(t)) })
@@ -173,8 +173,8 @@ func (a *apply) catalogue(ctx context.Context) error {
 // errRaced means that another gateway applied an inventory at the same time.
 var errRaced = errors.New("inventory: not saved")
 
-// identities refuses an id or a name of another account before the first write.
-func (a *apply) identities(ctx context.Context) error {
+// checkIdentities refuses an id or a name of another account before the first write.
+func (a *apply) checkIdentities(ctx context.Context) error {
 	stored, err := a.Accounts.Accounts(ctx)
 	if err != nil {
 		return err

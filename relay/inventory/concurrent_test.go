@@ -52,12 +52,12 @@ func TestAnApplyKeepsConcurrentChangesOverREST(t *testing.T) {
 
 	a, err := f.db.Accounts.Account(ctx, 1)
 	v, err2 := f.db.Inbound.Get(ctx, 1, inbound.VirtualNumber, "v1")
-	ruleAfter, err3 := f.rules.Rule(ctx, 1, "changed")
+	changedRule, err3 := f.rules.Rule(ctx, 1, "changed")
 	relaytest.NoError(t, err, err2, err3)
 	relaytest.Equal(t, "the callback URL", a.CallbackURL, url)
 	relaytest.Equal(t, "the relay number that the document sets", v.Number, "447860000002")
 	relaytest.Equal(t, "the relay parameters", v.Action.Parameters, []string{url})
-	relaytest.Equal(t, "the rule parameters", ruleAfter.Actions[0].Parameters, []string{url})
+	relaytest.Equal(t, "the rule parameters", changedRule.Actions[0].Parameters, []string{url})
 }
 
 // TestARuleThatRESTDeletesConcurrentlyStaysDeleted deletes a rule whose declaration has not changed.

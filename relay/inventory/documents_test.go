@@ -174,12 +174,12 @@ func TestADryRunReportsTheResultOfAnApply(t *testing.T) {
 		{"prune", fewer, document.Mode{Prune: true, AllowRemovals: 100}},
 	}
 	for _, step := range steps {
-		before := f.declaredJSON()
+		oldJSON := f.declaredJSON()
 		dryRunMode := step.mode
 		dryRunMode.DryRun = true
 		planned := f.apply(step.body, dryRunMode)
-		if after := f.declaredJSON(); after != before {
-			t.Fatalf("%s: the dry run changed the declared records from\n%s\nto\n%s", step.name, before, after)
+		if newJSON := f.declaredJSON(); newJSON != oldJSON {
+			t.Fatalf("%s: the dry run changed the declared records from\n%s\nto\n%s", step.name, oldJSON, newJSON)
 		}
 		applied := f.apply(step.body, step.mode)
 		planned.DryRun, planned.Accounts, applied.Accounts = false, nil, nil

@@ -25,7 +25,7 @@ const (
 )
 
 // Drift returns the fields that differ from their declared values, and the names (see
-// document.Thing) of the records that the API has deleted and the next apply creates again. An
+// document.RecordName) of the records that the API has deleted and the next apply creates again. An
 // empty name means all documents. Drift returns a NotFound error for an unknown name.
 func (s *Service) Drift(ctx context.Context, name string) (fields []document.Drift, missing []string, err error) {
 	stored, err := s.loadSet(ctx)
@@ -40,11 +40,11 @@ func (s *Service) Drift(ctx context.Context, name string) (fields []document.Dri
 		names = []string{name}
 	}
 	for _, name := range names {
-		done, err := s.driftOf(ctx, name)
+		result, err := s.driftOf(ctx, name)
 		if err != nil {
 			return nil, nil, err
 		}
-		fields, missing = append(fields, done.Drift...), append(missing, done.Added...)
+		fields, missing = append(fields, result.Drift...), append(missing, result.Added...)
 	}
 	return fields, missing, nil
 }
@@ -64,7 +64,7 @@ func (s *Service) driftOf(ctx context.Context, name string) (document.ApplyResul
 	}
 	a := apply{Service: s, result: result{mode: document.Mode{DryRun: true}}, oldSet: stored, set: stored.set, fresh: stored.set.Part(name)}
 	err = a.run(ctx)
-	return a.done, err
+	return a.report, err
 }
 
 // resetAccounts returns the names of the accounts that refs lists by name or id. It returns an Invalid
@@ -118,14 +118,14 @@ func (a *accountApply) noteDrift(ctx context.Context, d document.Drift, target s
 	case !change.At.After(d.ChangedAt) && d.ChangedAt.Sub(change.At) < auditLead:
 		d.ChangedBy = change.Actor
 	}
-	a.done.Drift, a.done.Kept = append(a.done.Drift, d), append(a.done.Kept, d.String())
+	a.report.Drift, a.report.Kept = append(a.report.Drift, d), append(a.report.Kept, d.String())
 	return nil
 }
 
-// decoder saves a decoder that is new or that REST has not changed since the last inventory. New
+// applyDecoder saves a decoder that is new or that REST has not changed since the last inventory. New
 // mappings of the document are always added. A key that REST has deleted or mapped to another
 // sensor type stays as it is.
-func (a *accountApply) decoder(ctx context.Context, want document.Decoder) error {
+func (a *accountApply) applyDecoder(ctx context.Context, want document.Decoder) error {
 	target := decoderOf(want)
 	label := a.path + "decoder " + want.ID
 	stored, err := a.Devices.Decoder(ctx, a.id, want.ID)
@@ -142,10 +142,10 @@ func (a *accountApply) decoder(ctx context.Context, want document.Decoder) error
 	}
 	oldSensors := oldDecoder.Sensors
 	change := func(stored *iot.Decoder) error {
-		sensors := joined(stored.Sensors, target.Sensors, oldSensors)
-		bare := *stored // loses its sensors below
-		bare.Sensors, oldDecoder.Sensors = nil, nil
-		if declared != nil && reflect.DeepEqual(bare, oldDecoder) {
+		sensors := mergeMappings(stored.Sensors, target.Sensors, oldSensors)
+		unmapped := *stored // without its mappings
+		unmapped.Sensors, oldDecoder.Sensors = nil, nil
+		if declared != nil && reflect.DeepEqual(unmapped, oldDecoder) {
 			*stored = target
 		}
 		stored.Sensors = sensors
@@ -189,9 +189,9 @@ func (a *accountApply) noteDecoderDrift(ctx context.Context, nextDecoder, target
 	return nil
 }
 
-// rule saves a rule that is new, that REST has not changed since the last inventory, or that is
+// applyRule saves a rule that is new, that REST has not changed since the last inventory, or that is
 // reset. A rule that REST deleted stays deleted until its declaration changes.
-func (a *accountApply) rule(ctx context.Context, want document.Rule) error {
+func (a *accountApply) applyRule(ctx context.Context, want document.Rule) error {
 	target, err := ruleOf(want)
 	if err != nil {
 		return err
@@ -251,9 +251,9 @@ func (a *accountApply) noteRuleDrift(ctx context.Context, stored *rule.Rule, tar
 	return nil
 }
 
-// relay saves a relay. Unless relays are reset, an existing relay keeps its action and filter, which
+// applyRelay saves a relay. Unless relays are reset, an existing relay keeps its action and filter, which
 // REST can change.
-func (a *accountApply) relay(ctx context.Context, want inbound.Relay) error {
+func (a *accountApply) applyRelay(ctx context.Context, want inbound.Relay) error {
 	merge := func(stored inbound.Relay) inbound.Relay {
 		merged := want
 		if !a.resets("relays") {
@@ -297,9 +297,9 @@ func (a *accountApply) noteRelayDrift(ctx context.Context, stored, want inbound.
 	return nil
 }
 
-// joined returns the stored mappings after adding or replacing the declared ones. Mappings that an
-// earlier inventory declared keep their stored values.
-func joined(stored, declared, oldMappings []iot.Mapping) []iot.Mapping {
+// mergeMappings returns the stored mappings after adding or replacing the declared mappings. Mappings
+// that an earlier inventory declared keep their stored values.
+func mergeMappings(stored, declared, oldMappings []iot.Mapping) []iot.Mapping {
 	mappings := slices.Clone(stored)
 	for _, m := range declared {
 		if slices.Contains(oldMappings, m) {

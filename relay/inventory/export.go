@@ -49,7 +49,7 @@ func (s *Service) Document(ctx context.Context, name string, v View) (document.D
 	}
 	part := stored.set.Part(name)
 	if v.Present {
-		if err := s.present(ctx, stored.set, &part, v.Secrets); err != nil {
+		if err := s.replaceWithStored(ctx, stored.set, &part, v.Secrets); err != nil {
 			return document.Document{}, fmt.Errorf("inventory: export: %w", err)
 		}
 	}
@@ -60,28 +60,28 @@ func (s *Service) Document(ctx context.Context, name string, v View) (document.D
 }
 
 // Owner returns the name of the document that declares a record other than a SIM; empty if there is
-// none. thing is the name of the record, see document.Thing.
-func (s *Service) Owner(ctx context.Context, thing string) (string, error) {
+// none. recordName is the name of the record, see document.RecordName.
+func (s *Service) Owner(ctx context.Context, recordName string) (string, error) {
 	stored, err := s.loadSet(ctx)
 	if err != nil {
 		return "", err
 	}
-	return owners(stored.set)[thing], nil
+	return owners(stored.set)[recordName], nil
 }
 
 // owners returns the names of the declaring documents by the name of the record.
 func owners(set document.Set) map[string]string {
-	result := make(map[string]string)
+	owners := make(map[string]string)
 	for _, part := range set.Parts() {
 		for _, t := range document.RecordNames(part) {
-			result[t.String()] = part.Owner()
+			owners[t.String()] = part.Owner()
 		}
 	}
-	return result
+	return owners
 }
 
-// present replaces the declared records with the stored ones.
-func (s *Service) present(ctx context.Context, set document.Set, part *document.Document, secrets bool) error {
+// replaceWithStored replaces the declared records of a document with the stored records.
+func (s *Service) replaceWithStored(ctx context.Context, set document.Set, part *document.Document, secrets bool) error {
 	owners, accounts := owners(set), set.Owners()
 	for i := range part.Accounts {
 		a := &part.Accounts[i]
@@ -95,9 +95,9 @@ func (s *Service) present(ctx context.Context, set document.Set, part *document.
 			owner := owners[document.RecordName{Kind: kind, Account: a.Name, Name: id}.String()]
 			return owner == part.Owner() || isOwn && owner == ""
 		}
-		steps := []func(context.Context, *document.Account) error{p.relays, p.locations, p.sims, p.decoders, p.rules}
+		steps := []func(context.Context, *document.Account) error{p.setRelays, p.setLocations, p.setSIMs, p.setDecoders, p.setRules}
 		if isOwn {
-			steps = append(steps, func(ctx context.Context, a *document.Account) error { return p.settings(ctx, rec, a) })
+			steps = append(steps, func(ctx context.Context, a *document.Account) error { return p.setSettings(ctx, rec, a) })
 		}
 		for _, step := range steps {
 			if err := step(ctx, a); err != nil {
@@ -108,17 +108,17 @@ func (s *Service) present(ctx context.Context, set document.Set, part *document.
 	return nil
 }
 
-// presenter replaces the declared records of an account with the stored ones.
+// presenter replaces the declared records of an account with the stored records.
 type presenter struct {
 	*Service
 	acct    relay.AccountID
 	secrets bool
-	shows   func(kind, id string) bool // whether the document has a record; kind is Thing.Kind
+	shows   func(kind, id string) bool // whether the document has a record; kind is RecordName.Kind
 }
 
-// settings sets the settings of an account. Without secrets, it omits webhook secrets that the API
+// setSettings sets the settings of an account. Without secrets, it omits webhook secrets that the API
 // has set, because an apply cannot replace their masks but keeps omitted secrets.
-func (p presenter) settings(ctx context.Context, rec account.Account, a *document.Account) error {
+func (p presenter) setSettings(ctx context.Context, rec account.Account, a *document.Account) error {
 	balance, err := p.Credit.Balance(ctx, rec.ID)
 	if err != nil {
 		return err
@@ -147,8 +147,8 @@ func (p presenter) settings(ctx context.Context, rec account.Account, a *documen
 	return err
 }
 
-// relays omits deleted relays and adds relays that REST created.
-func (p presenter) relays(ctx context.Context, a *document.Account) error {
+// setRelays omits deleted relays and adds relays that REST created.
+func (p presenter) setRelays(ctx context.Context, a *document.Account) error {
 	a.Relays = document.Relays{}
 	for _, kind := range []inbound.Kind{inbound.Geographic, inbound.VirtualNumber} {
 		stored, err := p.Relays.List(ctx, p.acct, kind)
@@ -175,8 +175,8 @@ func (p presenter) relays(ctx context.Context, a *document.Account) error {
 	return nil
 }
 
-// locations omits deleted locations and adds locations that REST created.
-func (p presenter) locations(ctx context.Context, a *document.Account) error {
+// setLocations omits deleted locations and adds locations that REST created.
+func (p presenter) setLocations(ctx context.Context, a *document.Account) error {
 	stored, err := p.Devices.Locations(ctx, p.acct)
 	a.Locations = nil
 	for _, l := range stored {
@@ -187,7 +187,7 @@ func (p presenter) locations(ctx context.Context, a *document.Account) error {
 	return err
 }
 
-func (p presenter) sims(ctx context.Context, a *document.Account) error {
+func (p presenter) setSIMs(ctx context.Context, a *document.Account) error {
 	for chunk := range slices.Chunk(a.SIMs, simBatch) {
 		iccids := make([]sim.ICCID, len(chunk))
 		for i := range chunk {
@@ -206,8 +206,8 @@ func (p presenter) sims(ctx context.Context, a *document.Account) error {
 	return nil
 }
 
-// decoders omits deleted decoders and adds decoders that REST created.
-func (p presenter) decoders(ctx context.Context, a *document.Account) error {
+// setDecoders omits deleted decoders and adds decoders that REST created.
+func (p presenter) setDecoders(ctx context.Context, a *document.Account) error {
 	stored, err := p.Devices.Decoders(ctx, p.acct)
 	a.Decoders = nil
 	for _, d := range stored {
@@ -218,8 +218,8 @@ func (p presenter) decoders(ctx context.Context, a *document.Account) error {
 	return err
 }
 
-// rules omits deleted rules and adds rules that REST created.
-func (p presenter) rules(ctx context.Context, a *document.Account) error {
+// setRules omits deleted rules and adds rules that REST created.
+func (p presenter) setRules(ctx context.Context, a *document.Account) error {
 	stored, err := p.Rules.Rules(ctx, p.acct)
 	a.Rules = nil
 	for _, r := range stored {

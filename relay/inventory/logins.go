@@ -8,10 +8,10 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// logins saves the logins of the SOAP interface. It first deletes the old usernames of accounts,
+// applyLogins saves the logins of the SOAP interface. It first deletes the old usernames of accounts,
 // because another account may now have one of them. It replaces the passwords in the document
 // with their stored form.
-func (a *apply) logins(ctx context.Context) error {
+func (a *apply) applyLogins(ctx context.Context) error {
 	for _, want := range a.fresh.Accounts {
 		oldSOAP := a.declaredAccount(want).SOAP
 		if want.SOAP == nil || oldSOAP == nil || oldSOAP.Username == want.SOAP.Username {
@@ -22,30 +22,30 @@ func (a *apply) logins(ctx context.Context) error {
 		}
 	}
 	for i := range a.fresh.Accounts {
-		if err := a.login(ctx, &a.fresh.Accounts[i]); err != nil {
+		if err := a.applyLogin(ctx, &a.fresh.Accounts[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *apply) login(ctx context.Context, want *document.Account) error {
+func (a *apply) applyLogin(ctx context.Context, want *document.Account) error {
 	if want.SOAP == nil {
 		return nil
 	}
 	oldSOAP := a.declaredAccount(*want).SOAP
-	stored, err := storedPassword(want.SOAP, oldSOAP)
+	password, err := storedPassword(want.SOAP, oldSOAP)
 	if err != nil {
 		return err
 	}
-	want.SOAP.Password = stored
-	login := account.Login{Username: want.SOAP.Username, Account: relay.AccountID(want.ID), Password: stored}
+	want.SOAP.Password = password
+	login := account.Login{Username: want.SOAP.Username, Account: relay.AccountID(want.ID), Password: password}
 	label := "account " + want.Name + ": SOAP username " + login.Username
 	return a.put(label, oldSOAP != nil, oldSOAP != nil && *oldSOAP == *want.SOAP, func() error { return a.Accounts.PutLogin(ctx, login) })
 }
 
-// storedPassword returns the stored form of a declared password. The stored form of an unchanged
-// password stays, with its salt, so that verified logins stay valid.
+// storedPassword returns the stored form of a declared password: a hash. An unchanged password keeps
+// its hash and salt, so that logins in the cache of verified passwords stay valid.
 func storedPassword(want, oldSOAP *document.SOAP) (string, error) {
 	if account.IsPasswordHash(want.Password) {
 		return want.Password, nil

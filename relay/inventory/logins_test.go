@@ -68,8 +68,8 @@ func TestAUsernameOfAnotherAccountIsRefused(t *testing.T) {
 	}
 }
 
-// The stored hash of an unchanged password stays, so that verified logins stay valid. Neither the
-// masked document nor the database contains the password.
+// An unchanged password keeps its hash, so that logins in the cache of verified passwords stay valid.
+// Neither the masked document nor the database contains the password.
 func TestThePasswordHashIsStable(t *testing.T) {
 	f := newFixture(t)
 	const body = "accounts: [{name: acme, soap: {username: u, password: p-4711}}]"
@@ -82,7 +82,7 @@ func TestThePasswordHashIsStable(t *testing.T) {
 		relaytest.NoError(t, err, err2)
 		hashes = append(hashes, l.Password)
 		if !account.IsPasswordHash(l.Password) || !strings.Contains(string(raw), l.Password) || strings.Contains(string(raw), account.HashToken("p-4711")) {
-			t.Errorf("stored password %s in %s, want an argon2id hash of it only", l.Password, raw)
+			t.Errorf("stored password %s in %s, want an argon2id hash of the password only", l.Password, raw)
 		}
 		if masked = f.declaredJSON(); strings.Contains(masked, "argon2id") || strings.Contains(masked, "4711") {
 			t.Errorf("the masked document contains the hash or the password: %s", masked)
@@ -92,7 +92,7 @@ func TestThePasswordHashIsStable(t *testing.T) {
 	l, err := f.db.Accounts.Login(t.Context(), "u")
 	relaytest.NoError(t, err)
 	if hashes = append(hashes, l.Password); len(slices.Compact(hashes)) != 1 {
-		t.Errorf("stored hashes = %q, want equal ones", hashes)
+		t.Errorf("stored hashes = %q, want equal hashes", hashes)
 	}
 }
 

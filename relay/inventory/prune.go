@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// planPrune sets gone to the records that the document declared before and omits now, except
+// planPrune sets pruned to the records that the document declared before and omits now, except
 // records that other documents use. planPrune refuses a prune of more records than usual unless
 // the mode allows it.
 func (a *apply) planPrune(context.Context) error {
@@ -19,9 +19,9 @@ func (a *apply) planPrune(context.Context) error {
 		return nil
 	}
 	declared := a.set.Part(a.fresh.Owner())
-	a.gone = a.withoutUsed(document.Omitted(declared, a.fresh))
-	removals, summary := removalsToAllow(document.RecordNames(declared), document.RecordNames(a.gone))
-	a.done.AllowRemovals = removals
+	a.pruned = a.withoutUsed(document.Omitted(declared, a.fresh))
+	removals, summary := removalsToAllow(document.RecordNames(declared), document.RecordNames(a.pruned))
+	a.report.AllowRemovals = removals
 	if removals <= a.mode.AllowRemovals || a.mode.DryRun {
 		return nil
 	}
@@ -31,86 +31,86 @@ func (a *apply) planPrune(context.Context) error {
 	return refusal
 }
 
-// usualShare is the largest usual prune: a tenth of the records.
-const usualShare = 10
+// usualFraction is the divisor of the largest usual prune: a tenth of the records.
+const usualFraction = 10
 
 // removalsToAllow returns the number of removals that Mode.AllowRemovals has to allow: 0 if they are
 // at most a tenth of the records and not all records of a kind. summary describes the removals:
 // "3 of 12 records (decoder: 1 of 1, …)".
-func removalsToAllow(owned, gone []document.RecordName) (removals int, summary string) {
-	ownedByKind, goneByKind := make(map[string]int), make(map[string]int)
+func removalsToAllow(owned, pruned []document.RecordName) (removals int, summary string) {
+	ownedByKind, prunedByKind := make(map[string]int), make(map[string]int)
 	for _, t := range owned {
 		ownedByKind[t.Kind]++
 	}
 	var kinds []string
-	for _, t := range gone {
-		if goneByKind[t.Kind]++; goneByKind[t.Kind] == 1 {
+	for _, t := range pruned {
+		if prunedByKind[t.Kind]++; prunedByKind[t.Kind] == 1 {
 			kinds = append(kinds, t.Kind)
 		}
 	}
-	unusual := len(gone)*usualShare > len(owned)
+	unusual := len(pruned)*usualFraction > len(owned)
 	for i, kind := range kinds {
-		unusual = unusual || goneByKind[kind] == ownedByKind[kind]
-		kinds[i] = fmt.Sprintf("%s: %d of %d", kind, goneByKind[kind], ownedByKind[kind])
+		unusual = unusual || prunedByKind[kind] == ownedByKind[kind]
+		kinds[i] = fmt.Sprintf("%s: %d of %d", kind, prunedByKind[kind], ownedByKind[kind])
 	}
 	if unusual {
-		removals = len(gone)
+		removals = len(pruned)
 	}
-	return removals, fmt.Sprintf("%d of %d records (%s)", len(gone), len(owned), strings.Join(kinds, ", "))
+	return removals, fmt.Sprintf("%d of %d records (%s)", len(pruned), len(owned), strings.Join(kinds, ", "))
 }
 
-// withoutUsed returns gone without the records that other documents use.
-func (a *apply) withoutUsed(gone document.Document) document.Document {
-	accountIndex := make(map[string]int, len(gone.Accounts))
-	for i, account := range gone.Accounts {
+// withoutUsed returns omitted without the records that other documents use.
+func (a *apply) withoutUsed(omitted document.Document) document.Document {
+	accountIndex := make(map[string]int, len(omitted.Accounts))
+	for i, account := range omitted.Accounts {
 		accountIndex[account.Name] = i
 	}
 	for _, part := range a.set.Without(a.fresh.Owner()).Parts() {
 		for _, acct := range part.Accounts {
-			gone.SensorTypes = slices.DeleteFunc(gone.SensorTypes, func(t document.SensorType) bool {
+			omitted.SensorTypes = slices.DeleteFunc(omitted.SensorTypes, func(t document.SensorType) bool {
 				return a.noteUsed("sensor type "+t.ID, part, acct, "decoder", slices.IndexFunc(acct.Decoders, func(d document.Decoder) bool {
 					return slices.ContainsFunc(d.Sensors, func(m document.Mapping) bool { return m.SensorTypeID == t.ID })
 				}))
 			})
 			if i, ok := accountIndex[acct.Name]; ok {
-				gone.Accounts[i].SIMs = slices.DeleteFunc(gone.Accounts[i].SIMs, func(s document.SIM) bool {
+				omitted.Accounts[i].SIMs = slices.DeleteFunc(omitted.Accounts[i].SIMs, func(s document.SIM) bool {
 					return a.noteUsed("account "+acct.Name+": SIM "+s.ICCID, part, acct, "geo relay", slices.IndexFunc(acct.Relays.Geo, func(r document.GeoRelay) bool { return r.ICCID == s.ICCID }))
 				})
 			}
 		}
 	}
-	return gone
+	return omitted
 }
 
 // noteUsed notes that a record is kept if a record of another document uses it, and reports
 // whether this is the case. index is the position of the using record; negative if there is none.
 func (a *apply) noteUsed(label string, part document.Document, acct document.Account, kind string, index int) bool {
 	if index >= 0 {
-		a.done.Kept = append(a.done.Kept, fmt.Sprintf("%s: a %s of account %s in the document %q uses it", label, kind, acct.Name, part.Owner()))
+		a.report.Kept = append(a.report.Kept, fmt.Sprintf("%s: a %s of account %s in the document %q uses it", label, kind, acct.Name, part.Owner()))
 	}
 	return index >= 0
 }
 
-// prune removes the records of gone. It keeps accounts, because they may have messages, history or
+// prune removes the records of pruned. It keeps accounts, because they may have messages, history or
 // credit. An account without tokens cannot be used.
 func (a *apply) prune(ctx context.Context) error {
 	if !a.mode.Prune {
 		return nil
 	}
 	declared := a.set.Part(a.fresh.Owner())
-	a.setCurrent(a.set.With(document.Prune(declared, a.gone, a.fresh)))
+	a.setCurrent(a.set.With(document.Prune(declared, a.pruned, a.fresh)))
 	owners, named := a.set.Owners(), document.IndexOf(a.fresh.Accounts)
-	for _, omitted := range a.gone.Accounts {
+	for _, omitted := range a.pruned.Accounts {
 		undeclared := named.Find(omitted) < 0 && owners.OwnerOf(omitted) == ""
 		if err := a.pruneAccount(ctx, omitted, undeclared); err != nil {
 			return fmt.Errorf("inventory: prune account %s: %w", omitted.Name, err)
 		}
 	}
 	var removals []removal
-	for _, t := range a.gone.SensorTypes {
+	for _, t := range a.pruned.SensorTypes {
 		removals = append(removals, removal{"sensor type " + t.ID, func() error { return a.Devices.DeleteSensorType(ctx, t.ID) }})
 	}
-	for _, n := range a.gone.Networks {
+	for _, n := range a.pruned.Networks {
 		removals = append(removals, removal{"network " + n.Prefix, func() error { return a.Networks.DeleteNetwork(ctx, n.Prefix) }})
 	}
 	return a.removeAll("", removals)
@@ -174,7 +174,7 @@ func (a *apply) pruneAccount(ctx context.Context, omitted document.Account, unde
 		}
 	}
 	if undeclared {
-		a.done.Kept = append(a.done.Kept, "account "+omitted.Name+": it may hold messages, history or credit")
+		a.report.Kept = append(a.report.Kept, "account "+omitted.Name+": it may hold messages, history or credit")
 	}
 	return nil
 }
@@ -193,7 +193,7 @@ func (a *apply) pruneLedger(ctx context.Context, acct relay.AccountID, path, id 
 	}
 	err := remove()
 	if relay.KindOf(err) == relay.KindConflict {
-		a.done.Kept = append(a.done.Kept, path+"ledger "+id+": it has a history")
+		a.report.Kept = append(a.report.Kept, path+"ledger "+id+": it has a history")
 		return nil
 	}
 	return a.noteRemoved(path+"ledger "+id, err)
@@ -202,7 +202,7 @@ func (a *apply) pruneLedger(ctx context.Context, acct relay.AccountID, path, id 
 // noteRemoved notes a removed record. A record that was missing counts as removed.
 func (a *apply) noteRemoved(label string, err error) error {
 	if err = ignoreMissing(err); err == nil {
-		a.done.Removed = append(a.done.Removed, label)
+		a.report.Removed = append(a.report.Removed, label)
 	}
 	return err
 }

@@ -73,16 +73,16 @@ func New(d Deps) *Service { return &Service{Deps: d} }
 //
 // If another gateway applies a document at the same time, Apply starts again, so that the stored
 // set has the records of both.
-func (s *Service) Apply(ctx context.Context, data []byte, m document.Mode) (done document.ApplyResult, err error) {
+func (s *Service) Apply(ctx context.Context, data []byte, m document.Mode) (result document.ApplyResult, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for range maxApplies {
-		done, err = s.apply(ctx, data, m)
+		result, err = s.apply(ctx, data, m)
 		if !errors.Is(err, errRaced) {
 			break
 		}
 	}
-	return done, err
+	return result, err
 }
 
 // maxApplies is the largest number of attempts of an apply while other gateways apply documents.
@@ -104,7 +104,7 @@ func (s *Service) apply(ctx context.Context, data []byte, m document.Mode) (docu
 	if err := a.run(ctx); err != nil {
 		return document.ApplyResult{}, err
 	}
-	return a.done, nil
+	return a.report, nil
 }
 
 // parse checks a document against the stored set. It adds the SIMs that the document concerns to

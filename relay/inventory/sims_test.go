@@ -112,9 +112,9 @@ func TestAnApplyChangesOnlyTheSIMsOfItsDocument(t *testing.T) {
 	f.apply(`{document: d, accounts: [{name: acme, relays: {geo: [{id: g, prefix: "4478", action: mvno, iccid: "8944000000000000003"}]}}]}`, document.Mode{})
 	applied := f.apply(simDocument("a", "acme", "02"), document.Mode{Prune: true, AllowRemovals: 2, Compare: true})
 	relaytest.Equal(t, "the pruned SIMs", applied.Removed, []string{"account acme: SIM 8944000000000000001"})
-	before, after := fmt.Sprint(applied.Before), fmt.Sprint(applied.After)
-	if !strings.Contains(before, "8944000000000000001") || strings.Contains(after, "8944000000000000001") || strings.Contains(before+after, "12345678") {
-		t.Errorf("documents before and after:\n%s\n%s", before, after)
+	oldText, newText := fmt.Sprint(applied.Before), fmt.Sprint(applied.After)
+	if !strings.Contains(oldText, "8944000000000000001") || strings.Contains(newText, "8944000000000000001") || strings.Contains(oldText+newText, "12345678") {
+		t.Errorf("documents before and after:\n%s\n%s\nwant the pruned SIM only before, and no secret", oldText, newText)
 	}
 	wantDeclared("after a prune", "a acme 02", "b acme 03", "c globex 04")
 	f.apply(simDocument("b", "acme", "02"), document.Mode{Adopt: true})
@@ -149,11 +149,11 @@ func TestAMovedSIMThatAnotherDocumentUsesIsInBothAccounts(t *testing.T) {
 func TestAnApplyWithoutChangesHasNoConflict(t *testing.T) {
 	f := newFixture(t)
 	f.apply(simDocument("a", "acme", "01"), document.Mode{})
-	before, err := f.Store.Merged(t.Context())
+	oldInventory, err := f.Store.Merged(t.Context())
 	relaytest.NoError(t, err)
 	f.apply(simDocument("a", "acme", "01"), document.Mode{})
 	relaytest.NoError(t, f.Revoke(t.Context(), account.HashToken("unknown-token")))
-	after, err := f.Store.Merged(t.Context())
+	newInventory, err := f.Store.Merged(t.Context())
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the stored inventory", string(after), string(before))
+	relaytest.Equal(t, "the stored inventory", string(newInventory), string(oldInventory))
 }

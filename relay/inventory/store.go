@@ -115,7 +115,7 @@ func simFields(r *SIMRow) []any {
 	return []any{&r.ICCID, &r.IMSI, &r.MSISDN, &r.Document, &r.Account, db.SealedOr(&r.Undecryptable, &r.Declared, "declared_sim", &r.Account)}
 }
 
-// SIMs returns the selected SIMs by ICCID and account.
+// SIMs returns the selected SIMs, sorted by ICCID and account.
 func (s *Store) SIMs(ctx context.Context, selection SIMSelection) ([]SIMRow, error) {
 	const label = "SIMs of the inventory"
 	byKey := func(a, b SIMRow) int {
@@ -133,11 +133,11 @@ func (s *Store) SIMs(ctx context.Context, selection SIMSelection) ([]SIMRow, err
 		"WHERE document IN (SELECT value FROM batch)":                selection.Documents,
 		"WHERE account IN (SELECT value FROM batch)":                 selection.Accounts,
 	} {
-		found, err := db.List(ctx, s.db, label, selectSIMs+condition, simFields, db.Column("value", values))
+		selected, err := db.List(ctx, s.db, label, selectSIMs+condition, simFields, db.Column("value", values))
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, found...)
+		rows = append(rows, selected...)
 	}
 	slices.SortFunc(rows, byKey)
 	return slices.CompactFunc(rows, func(a, b SIMRow) bool { return byKey(a, b) == 0 }), nil

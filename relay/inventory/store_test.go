@@ -91,7 +91,7 @@ func inventoryIsSaved(t *testing.T, s *Store) {
 	}
 	dbtest.WantKind(t, s.Put(t.Context(), []byte("one"), []byte("raced"), SIMChanges{}), relay.KindConflict)
 	if got, err := s.Merged(t.Context()); string(got) != "two\x00\xff" || err != nil {
-		t.Errorf("Merged: %q, error %v", got, err)
+		t.Errorf("Merged: %q, error %v; want two", got, err)
 	}
 }
 

@@ -20,18 +20,18 @@ func (s *Service) Tokens(ctx context.Context, acct relay.AccountID) ([]account.D
 	if err != nil {
 		return nil, err
 	}
-	declared := make(map[string]string)
+	documentByHash := make(map[string]string)
 	for _, part := range stored.set.Parts() {
 		for _, a := range part.Accounts {
 			for _, t := range a.Tokens {
-				declared[t.Hash()] = part.Owner()
+				documentByHash[t.Hash()] = part.Owner()
 			}
 		}
 	}
 	declaredTokens := make([]account.DeclaredToken, 0, len(tokens))
 	for _, t := range tokens {
 		if acct == 0 || t.Account == acct {
-			declaredTokens = append(declaredTokens, account.DeclaredToken{Token: t, Document: declared[t.Hash]})
+			declaredTokens = append(declaredTokens, account.DeclaredToken{Token: t, Document: documentByHash[t.Hash]})
 		}
 	}
 	return declaredTokens, nil
@@ -112,9 +112,9 @@ func (s *Service) revoke(ctx context.Context, t account.Token) error {
 		return err
 	}
 	return s.redeclare(ctx, func(a *document.Account) error {
-		declared := len(a.Tokens)
+		oldCount := len(a.Tokens)
 		a.Tokens = slices.DeleteFunc(a.Tokens, func(d document.Token) bool { return d.Hash() == t.Hash })
-		if len(a.Tokens) == declared || a.SOAP == nil {
+		if len(a.Tokens) == oldCount || a.SOAP == nil {
 			return nil
 		}
 		same, err := account.VerifyPassword(a.SOAP.Password, t.Hash)
