@@ -35,11 +35,3 @@ func TestPermissions(t *testing.T) {
 	relaytest.Equal(t, "whether the account has the permission mvno and the empty one", []bool{a.HasPermission("mvno"), a.HasPermission("")}, []bool{true, false})
 	relaytest.Equal(t, "whether an account without permissions has mvno", (Account{}).HasPermission("mvno"), false)
 }
-
-// The store replaces the id at the beginning of a record's JSON.
-func TestTheIDIsTheFirstField(t *testing.T) {
-	b, err := json.Marshal(Account{ID: 42, Name: `{"id":7`})
-	if err != nil || !strings.HasPrefix(string(b), `{"id":42,`) {
-		t.Errorf("encoded account = %s, error %v; want the id first", b, err)
-	}
-}

@@ -11,9 +11,9 @@ import (
 
 // holding describes rows that prevent the deletion of their account, because they would be lost.
 type holding struct {
-	table     string
-	noun      string // names the rows in the error
-	condition string // selects the rows of the account
+	table       string
+	description string // of the rows, for the error
+	condition   string // selects the rows of the account
 }
 
 // holdings returns the holdings in tables with a column account.
@@ -147,13 +147,13 @@ func refuseHoldings(ctx context.Context, tx *db.Tx, label string, id relay.Accou
 	}
 	for _, h := range holdings() {
 		const check = "SELECT '%s' WHERE EXISTS (SELECT 1 FROM %s WHERE account = $1 AND %s)"
-		checks = append(checks, fmt.Sprintf(check, h.noun, h.table, h.condition))
+		checks = append(checks, fmt.Sprintf(check, h.description, h.table, h.condition))
 	}
 	query := strings.Join(checks, " UNION ") + " ORDER BY 1"
-	found, err := db.Values[string](ctx, tx, label, query,
+	descriptions, err := db.Values[string](ctx, tx, label, query,
 		id, fmt.Sprintf(`%%"Account":%d,%%`, id), fmt.Sprintf(`%%"account":%d,%%`, id), fmt.Sprintf(`%%"account":%d}%%`, id))
-	if err == nil && len(found) > 0 {
-		err = relay.Invalid("account", "The account holds "+strings.Join(found, ", ")+".")
+	if err == nil && len(descriptions) > 0 {
+		err = relay.Invalid("account", "The account holds "+strings.Join(descriptions, ", ")+".")
 	}
 	return err
 }

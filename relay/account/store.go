@@ -76,11 +76,11 @@ func (s *Store) PutAccount(ctx context.Context, a Account) (relay.AccountID, err
 	return ids[0], nil
 }
 
-// PutAccounts saves up to some hundred accounts and returns their ids in the same order. For the
+// PutAccounts saves up to a few hundred accounts and returns their ids in the same order. For the
 // id 0, it uses the id of the stored account with the name, or the next free id. PutAccounts
 // returns relay.KindConflict if an id belongs to another name or a name to another id.
 //
-// loaded has each account as the caller loaded it: PutAccounts keeps a callback URL that
+// loaded contains each account as the caller loaded it: PutAccounts keeps a callback URL that
 // SetCallback has saved since then. With nil for loaded, PutAccounts saves the accounts
 // unchanged.
 func (s *Store) PutAccounts(ctx context.Context, accounts, loaded []Account) ([]relay.AccountID, error) {

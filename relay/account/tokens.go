@@ -156,14 +156,11 @@ func (s *Store) changeTokens(ctx context.Context, label string, change func(cont
 		return change(ctx, tx)
 	})
 	// Report a change even after an error, because it may be committed.
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
+	relay.Notify(s.changed)
 	return err
 }
 
-// Changes calls changed with all tokens when it begins and whenever one may have changed,
+// Changes calls onChange with all tokens when it begins and whenever a token may have changed,
 // until ctx is done: at once after a change through this store, within a second after a
 // change by another gateway. It omits tokens with a secret that cannot be decrypted; gateways
 // refuse these tokens. Only one call of Changes may run at a time.
@@ -171,28 +168,28 @@ func (s *Store) changeTokens(ctx context.Context, label string, change func(cont
 // An error while Changes reads the version is not a change: a gateway continues with its
 // cached tokens while the database is down. If the tokens cannot be read after a change,
 // Changes tries again.
-func (s *Store) Changes(ctx context.Context, changed func([]Token)) {
-	tick := time.NewTicker(s.poll)
-	defer tick.Stop()
+func (s *Store) Changes(ctx context.Context, onChange func([]Token)) {
+	ticker := time.NewTicker(s.poll)
+	defer ticker.Stop()
 	report := func() bool {
 		tokens, err := s.Tokens(ctx)
 		if relay.KindOf(err) == relay.KindUnavailable {
 			return false
 		}
-		changed(slices.DeleteFunc(tokens, func(t Token) bool { return t.Undecryptable }))
+		onChange(slices.DeleteFunc(tokens, func(t Token) bool { return t.Undecryptable }))
 		return true
 	}
-	for seen := int64(-1); ; {
-		if n, err := db.Version(ctx, s.db, tokensVersion); err == nil && n != seen && report() {
-			seen = n
+	for reported := int64(-1); ; {
+		if n, err := db.Version(ctx, s.db, tokensVersion); err == nil && n != reported && report() {
+			reported = n
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-ticker.C:
 		case <-s.changed:
 			if !report() {
-				seen = -1
+				reported = -1
 			}
 		}
 	}

@@ -49,7 +49,7 @@ func tokenIsFound(t *testing.T, s *Store) {
 		wantSource(t, s, "src", "")
 	}
 	if _, err := s.Token(t.Context(), HashToken("one")); err != nil {
-		t.Errorf("Token after another one is deleted: %v", err)
+		t.Errorf("Token after another token is deleted: %v", err)
 	}
 }
 
@@ -125,12 +125,12 @@ func putTokensConcurrently(t *testing.T, s1, s2 *Store) {
 }
 
 // listen runs Changes until the test ends.
-func listen(t *testing.T, s *Store, changed func([]Token)) {
+func listen(t *testing.T, s *Store, onChange func([]Token)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
-		s.Changes(ctx, changed)
+		s.Changes(ctx, onChange)
 		close(ended)
 	}()
 	t.Cleanup(func() {

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Outcome is the end of a change.
+// Outcome is the result of a change.
 type Outcome string
 
 // The outcomes. A Started change has no recorded end: it is in progress, or the gateway

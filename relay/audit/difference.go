@@ -11,14 +11,14 @@ func difference(oldValue, newValue any) (oldPart, newPart any) {
 	if reflect.DeepEqual(oldValue, newValue) {
 		return nil, nil
 	}
-	switch b := oldValue.(type) {
+	switch o := oldValue.(type) {
 	case map[string]any:
-		if a, ok := newValue.(map[string]any); ok {
-			return objectDifference(b, a)
+		if n, ok := newValue.(map[string]any); ok {
+			return objectDifference(o, n)
 		}
 	case []any:
-		if a, ok := newValue.([]any); ok {
-			return listDifference(b, a)
+		if n, ok := newValue.([]any); ok {
+			return listDifference(o, n)
 		}
 	}
 	return oldValue, newValue
@@ -44,8 +44,8 @@ func objectDifference(oldObject, newObject map[string]any) (oldPart, newPart any
 	return oldFields, newFields
 }
 
-// listDifference compares lists whose elements have different identities. It returns other
-// lists whole.
+// listDifference compares lists whose elements have distinct identities. It returns other lists
+// unchanged.
 func listDifference(oldList, newList []any) (oldPart, newPart any) {
 	oldByID, ok := elementsByID(oldList)
 	newByID, newOK := elementsByID(newList)

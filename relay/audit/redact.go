@@ -12,7 +12,7 @@ import (
 // mask replaces a secret.
 const mask = "***"
 
-// maxDocument bounds each JSON of an entry, in bytes.
+// maxDocument is the largest length of a JSON document of an entry, in bytes.
 const maxDocument = 64 << 10
 
 // isSecret reports whether the values under a name are secrets.
@@ -29,7 +29,7 @@ func isSecret(name string) bool {
 // Document returns a value as JSON for an entry. It masks secrets and the queries of URLs, and
 // replaces a long value with its size. It returns nil for a nil value.
 func Document(v any) json.RawMessage {
-	value, err := decoded(v)
+	value, err := jsonValue(v)
 	if err != nil || value == nil {
 		return nil
 	}
@@ -38,20 +38,20 @@ func Document(v any) json.RawMessage {
 
 // Changes returns the parts of two values that differ, in the form of Document.
 func Changes(oldValue, newValue any) (oldPart, newPart json.RawMessage) {
-	a, errOld := decoded(oldValue)
-	b, errNew := decoded(newValue)
+	o, errOld := jsonValue(oldValue)
+	n, errNew := jsonValue(newValue)
 	if errOld != nil || errNew != nil {
 		return nil, nil
 	}
-	a, b = redact("", a), redact("", b)
-	if a != nil && b != nil {
-		a, b = difference(a, b)
+	o, n = redact("", o), redact("", n)
+	if o != nil && n != nil {
+		o, n = difference(o, n)
 	}
-	return encode(a), encode(b)
+	return encode(o), encode(n)
 }
 
-// decoded returns a value after encoding to JSON and decoding.
-func decoded(v any) (value any, err error) {
+// jsonValue returns a value as encoding/json decodes its JSON.
+func jsonValue(v any) (value any, err error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -77,7 +77,7 @@ func encode(v any) json.RawMessage {
 	return raw
 }
 
-// redact masks the secrets of a value with a name.
+// redact masks the secrets and the queries of URLs in the value of a field.
 func redact(name string, v any) any {
 	if strings.HasPrefix(name, "private_") && v != nil {
 		return mask

@@ -43,9 +43,9 @@ func TestChangesContainOnlyDifferences(t *testing.T) {
 	}
 	a, b, c := object("id", "a", "x", 1), object("id", "b", "x", 1), object("id", "c", "x", 1)
 	for _, tc := range []struct {
-		name                  string
-		before, after         any
-		wantBefore, wantAfter string
+		name               string
+		oldValue, newValue any
+		wantOld, wantNew   string
 	}{
 		{"equal objects", object("x", 1), object("x", 1), "", ""},
 		{"a new record", nil, object("x", 1), "", `{"x":1}`},
@@ -59,9 +59,9 @@ func TestChangesContainOnlyDifferences(t *testing.T) {
 		{"a secret", object("password", "a", "x", 1), object("password", "b", "x", 2), `{"x":1}`, `{"x":2}`},
 		{"a value of another type", object("x", []any{}), object("x", "text"), `{"x":[]}`, `{"x":"text"}`},
 	} {
-		before, after := Changes(tc.before, tc.after)
-		if string(before) != tc.wantBefore || string(after) != tc.wantAfter {
-			t.Errorf("%s: got %s → %s, want %s → %s", tc.name, before, after, tc.wantBefore, tc.wantAfter)
+		oldPart, newPart := Changes(tc.oldValue, tc.newValue)
+		if string(oldPart) != tc.wantOld || string(newPart) != tc.wantNew {
+			t.Errorf("%s: got %s → %s, want %s → %s", tc.name, oldPart, newPart, tc.wantOld, tc.wantNew)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func entryIsFinished(t *testing.T, s *Store) {
 	}
 }
 
-// ids returns the ids of the entries of a page and the cursor of the next one.
+// ids returns the ids of the entries of a page and the cursor of the next page.
 func ids(t *testing.T, s *Store, f Filter) (ids []string, cursor string) {
 	t.Helper()
 	list, cursor, err := s.List(t.Context(), f)

@@ -3,6 +3,6 @@
 // github.com/expr-lang/expr.
 //
 // expr has no time limit. Expressions that could run long or use much memory are therefore refused at
-// compilation: predicates, let, ranges, patterns that are not literals or cost too much, and long
-// sources.
+// compilation: predicates, let, ranges, patterns that are not literals or cost too much, long
+// sources, and, in filters, the operators +, *, ** and ^.
 package condition

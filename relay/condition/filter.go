@@ -59,10 +59,10 @@ type Filter struct{ code *vm.Program }
 // The expression can read originator, destination, text, coding (7, 8, 16), network, date
 // ("2026-01-31"), time ("09:05") and weekday (1 Monday to 7 Sunday). It can call len, trim, upper,
 // lower, indexOf, hasPrefix and hasSuffix. Predicates, ranges and let are refused because they could
-// loop, and so are patterns that are not literals or cost too much. A syntax error has the line and
-// the column.
+// loop, and so are patterns that are not literals or cost too much, and the operators +, *, ** and ^. A
+// syntax error has the line and the column.
 func CompileFilter(source string) (*Filter, error) {
-	limits := &visitor{name: "condition", calls: conditionCalls(), refusedOperators: []string{"..", "+", "**", "^", "*"}}
+	limits := &visitor{kind: "condition", calls: conditionCalls(), refusedOperators: []string{"..", "+", "**", "^", "*"}}
 	code, err := compileBounded(source, maxCondition, limits, expr.Env(messageEnv{}), expr.AsBool(), expr.MaxNodes(conditionNodes), expr.Patch(limits))
 	if err != nil {
 		return nil, err
@@ -79,9 +79,9 @@ func conditionCalls() []string {
 func compileBounded(source string, size int, limits *visitor, options ...expr.Option) (*vm.Program, error) {
 	switch {
 	case len(source) > size:
-		return nil, fmt.Errorf("the %s is longer than %d bytes", limits.name, size)
+		return nil, fmt.Errorf("the %s is longer than %d bytes", limits.kind, size)
 	case !utf8.ValidString(source):
-		return nil, fmt.Errorf("the %s is not UTF-8", limits.name)
+		return nil, fmt.Errorf("the %s is not UTF-8", limits.kind)
 	}
 	options = append(options, expr.DisableAllBuiltins())
 	for _, name := range limits.calls {
@@ -92,13 +92,13 @@ func compileBounded(source string, size int, limits *visitor, options ...expr.Op
 		return nil, limits.refusal(source)
 	}
 	if err != nil {
-		return nil, located(err)
+		return nil, locateError(err)
 	}
 	return code, nil
 }
 
-// located adds the line and the column, both from 1, to an error of expr.
-func located(err error) error {
+// locateError adds the line and the column, both from 1, to an error of expr.
+func locateError(err error) error {
 	if fileErr, ok := errors.AsType[*file.Error](err); ok {
 		reason := fileErr.Message
 		if reason == "unexpected token EOF" { // expr's name for the end
@@ -136,15 +136,15 @@ func firstCharacters(s string, n int) string {
 
 // visitor finds the first node of an expression that could loop or cost too much.
 type visitor struct {
-	name             string   // kind of expression, for reasons
+	kind             string   // of expression, for reasons
 	calls            []string // the allowed functions
 	refusedOperators []string
-	located          bool // reasons have the line and the column
+	withLocation     bool // reasons have the line and the column
 
-	reason                 string   // why the expression is refused
-	refused                ast.Node // the node that is refused
-	suggestion             string   // a known name that is similar to the unknown name
-	patterns, instructions int      // numbers of all patterns so far
+	reason                 string // why the expression is refused
+	refusedNode            ast.Node
+	suggestion             string // a known name that is similar to the unknown name
+	patterns, instructions int    // numbers of all patterns so far
 }
 
 // Visit implements ast.Visitor.
@@ -152,14 +152,14 @@ func (v *visitor) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.PredicateNode, *ast.VariableDeclaratorNode, *ast.PointerNode:
 		v.reason = "" // replaces the reason "unknown name" of a let
-		v.refuse(n, "a "+v.name+" has no predicates and no let")
+		v.refuse(n, "a "+v.kind+" has no predicates and no let")
 	case *ast.BuiltinNode:
 		if !slices.Contains(v.calls, n.Name) {
 			v.refuse(n, "unknown name "+n.Name)
 		}
 	case *ast.BinaryNode:
 		if slices.Contains(v.refusedOperators, n.Operator) {
-			v.refuse(n, "a "+v.name+" has no "+n.Operator)
+			v.refuse(n, "a "+v.kind+" has no "+n.Operator)
 		}
 		if n.Operator == "matches" {
 			v.pattern(n.Right)
@@ -169,7 +169,7 @@ func (v *visitor) Visit(node *ast.Node) {
 
 func (v *visitor) refuse(n ast.Node, reason string) {
 	if v.reason == "" {
-		v.reason, v.refused, v.suggestion = reason, n, ""
+		v.reason, v.refusedNode, v.suggestion = reason, n, ""
 	}
 }
 
@@ -178,10 +178,10 @@ func (v *visitor) refusal(source string) error {
 	if v.suggestion != "" {
 		reason += "; did you mean " + v.suggestion + "?"
 	}
-	if !v.located {
+	if !v.withLocation {
 		return errors.New(reason)
 	}
-	return located((&file.Error{Location: v.refused.Location(), Message: reason}).Bind(file.NewSource(source)))
+	return locateError((&file.Error{Location: v.refusedNode.Location(), Message: reason}).Bind(file.NewSource(source)))
 }
 
 // pattern adds the cost of a pattern: the number of its instructions.

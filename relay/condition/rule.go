@@ -54,18 +54,18 @@ func (r *Rule) Holds(s *Subject) (bool, error) {
 }
 
 type ruleProgram struct {
-	code     *vm.Program
-	slots    []slot
-	machines *sync.Pool // of *ruleMachine
-	keys     []string
-	previous bool
+	code         *vm.Program
+	slots        []slot
+	machines     *sync.Pool // of *ruleMachine
+	keys         []string
+	usesPrevious bool
 }
 
 // Keys returns the keys of values and previous that the expression names, sorted.
 func (p *ruleProgram) Keys() []string { return slices.Clone(p.keys) }
 
 // UsesPrevious reports whether the expression examines previous.
-func (p *ruleProgram) UsesPrevious() bool { return p.previous }
+func (p *ruleProgram) UsesPrevious() bool { return p.usesPrevious }
 
 // slot is a value of the subject and the variables that are set to it. The optional variable may be
 // nil. Without a value for the required variable, the expression is not run.
@@ -83,10 +83,10 @@ type ruleMachine struct {
 func compileProgram(source string, size int, nodes uint, rules *ruleVisitor, options ...expr.Option) (ruleProgram, error) {
 	variables := usedVariables{}
 	options = append(options,
-		expr.Env(rules.known), expr.MaxNodes(nodes), expr.Patch(rules), expr.Patch(variables),
+		expr.Env(rules.nameTypes), expr.MaxNodes(nodes), expr.Patch(rules), expr.Patch(variables),
 		expr.Function(joinName, join, new(func(any, any) any)),
-		expr.Function(presentName, present, new(func(any, string) any)),
-		expr.Function(textName, clipText, new(func(any) any)),
+		expr.Function(presentName, requirePresent, new(func(any, string) any)),
+		expr.Function(textName, clipArgument, new(func(any) any)),
 		expr.Function(stringName, scalarText, new(func(any) string)),
 	)
 	code, err := compileBounded(source, size, &rules.visitor, options...)
@@ -97,7 +97,7 @@ func compileProgram(source string, size int, nodes uint, rules *ruleVisitor, opt
 		rules.refuse(n, n.Value+" is a function")
 		return ruleProgram{}, rules.refusal(source)
 	}
-	p := ruleProgram{code: code, previous: rules.previous || rules.bare[rootPrevious] > 0, machines: &sync.Pool{New: func() any {
+	p := ruleProgram{code: code, usesPrevious: rules.usesPrevious || rules.bare[rootPrevious] > 0, machines: &sync.Pool{New: func() any {
 		return &ruleMachine{vm: vm.VM{MemoryBudget: maxMemory}, env: map[string]any{}}
 	}}}
 	for _, name := range slices.Sorted(maps.Keys(rules.bare)) {
@@ -150,14 +150,14 @@ func (p *ruleProgram) run(s *Subject, extra map[string]any) (any, error) {
 		return nil, missing
 	}
 	if _, ok := errors.AsType[*file.Error](err); ok {
-		return nil, located(err)
+		return nil, locateError(err)
 	}
 	return nil, err
 }
 
-// present returns its first argument. If that argument is nil, present returns a MissingKey error with
+// requirePresent returns its first argument. If that argument is nil, it returns a MissingKey error with
 // the name in the second argument.
-func present(args ...any) (any, error) {
+func requirePresent(args ...any) (any, error) {
 	if args[0] != nil {
 		return args[0], nil
 	}
@@ -165,8 +165,8 @@ func present(args ...any) (any, error) {
 	return nil, &MissingKey{Name: name}
 }
 
-// clipText clips a text before it is matched with a pattern.
-func clipText(args ...any) (any, error) { return clipped(args[0]), nil }
+// clipArgument clips a text before it is matched with a pattern.
+func clipArgument(args ...any) (any, error) { return clipText(args[0]), nil }
 
 // scalarText implements string(value).
 func scalarText(args ...any) (any, error) {
@@ -227,8 +227,8 @@ type Body struct{ ruleProgram }
 // Missing values are nil. The error has the line and the column.
 func CompileBody(source string) (*Body, error) {
 	rules := newRuleVisitor("body", true)
-	rules.known["rule"] = types.Map{"id": types.String, "name": types.String}
-	rules.known["state"], rules.known["alarm_id"] = types.String, types.String
+	rules.nameTypes["rule"] = types.Map{"id": types.String, "name": types.String}
+	rules.nameTypes["state"], rules.nameTypes["alarm_id"] = types.String, types.String
 	program, err := compileProgram(source, maxBody, bodyNodes, rules)
 	if err != nil {
 		return nil, err

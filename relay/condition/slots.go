@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	presentName = "present_" // the function present
+	presentName = "present_" // the function requirePresent
 	stringName  = "string"   // the function scalarText
-	textName    = "text_"    // the function clipText
+	textName    = "text_"    // the function clipArgument
 	joinName    = "join_"    // the function join; replaces + unless both sides are numbers
 
 	// maxString is the largest length of the result of + between texts, in bytes.
@@ -28,18 +28,18 @@ const (
 // values.temperature by variables (slots), which need no reflection.
 //
 // It ensures that a condition does not hold because of a missing value. A value that each run examines
-// is required before the run. A value that only some runs examine becomes an argument of present.
+// is required before the run. A value that only some runs examine becomes an argument of requirePresent.
 // Values before ?? and in comparisons with nil may be missing.
 type ruleVisitor struct {
 	visitor
-	fields map[string]field
-	known  types.Map // the types of fields and of the additional names of a body
-	body   bool      // missing values are nil
+	fields    map[string]field
+	nameTypes types.Map // of fields and of the additional names of a body
+	isBody    bool      // missing values are nil
 
-	slots    map[string]ruleSlot // by name without optionalMark
-	bare     map[string]int      // the number of uses of a name without a field
-	previous bool
-	uncalled map[*ast.IdentifierNode]bool // names of functions that are not called
+	slots        map[string]ruleSlot // by name without optionalMark
+	bare         map[string]int      // the number of uses of a name without a field
+	usesPrevious bool
+	uncalled     map[*ast.IdentifierNode]bool // names of functions that are not called
 }
 
 type ruleSlot struct {
@@ -47,15 +47,15 @@ type ruleSlot struct {
 	key   string // key of values or previous; empty for other roots
 }
 
-func newRuleVisitor(name string, body bool) *ruleVisitor {
+func newRuleVisitor(kind string, isBody bool) *ruleVisitor {
 	calls := append(conditionCalls(), "abs", "ceil", "floor", "round", "int", "float", "min", "max", "duration")
 	r := &ruleVisitor{
-		visitor: visitor{name: name, calls: calls, refusedOperators: []string{".."}, located: true},
-		fields:  subjectFields(), known: types.Map{types.Extra: types.Any}, // slots have the type of Extra
-		body: body, slots: map[string]ruleSlot{}, bare: map[string]int{}, uncalled: map[*ast.IdentifierNode]bool{},
+		visitor: visitor{kind: kind, calls: calls, refusedOperators: []string{".."}, withLocation: true},
+		fields:  subjectFields(), nameTypes: types.Map{types.Extra: types.Any}, // slots have the type of Extra
+		isBody: isBody, slots: map[string]ruleSlot{}, bare: map[string]int{}, uncalled: map[*ast.IdentifierNode]bool{},
 	}
 	for fieldName, f := range r.fields {
-		r.known[fieldName] = f.valueType
+		r.nameTypes[fieldName] = f.valueType
 	}
 	return r
 }
@@ -65,13 +65,13 @@ func (r *ruleVisitor) Visit(node *ast.Node) {
 	r.visitor.Visit(node)
 	switch n := (*node).(type) {
 	case *ast.IdentifierNode:
-		_, known := r.known[n.Value]
+		_, known := r.nameTypes[n.Value]
 		switch {
 		case n.Value == stringName:
 			r.uncalled[n] = true
 		case !known || strings.Contains(n.Value, ".") || n.Value == types.Extra:
 			r.refuse(n, "unknown name "+n.Value)
-			if r.refused == n && !strings.HasPrefix(n.Value, "$") { // $env belongs to expr
+			if r.refusedNode == n && !strings.HasPrefix(n.Value, "$") { // $env belongs to expr
 				r.suggestion = r.nearest(n.Value, cmp.Or(r.fieldNamed(n.Value), rootValues+"."+n.Value))
 			}
 		default:
@@ -85,7 +85,7 @@ func (r *ruleVisitor) Visit(node *ast.Node) {
 				delete(r.uncalled, name)
 				return
 			}
-			if r.refused == name {
+			if r.refusedNode == name {
 				r.suggestion, _ = strict.Nearest(name.Value, r.calls)
 			}
 		}
@@ -94,7 +94,7 @@ func (r *ruleVisitor) Visit(node *ast.Node) {
 			if name, ok := method.Property.(*ast.StringNode); ok && slices.Contains(methods, name.Value) {
 				return
 			}
-			if r.refused == method.Node {
+			if r.refusedNode == method.Node {
 				r.suggestion = ""
 			}
 		}
@@ -113,7 +113,7 @@ func (r *ruleVisitor) member(node *ast.Node, n *ast.MemberNode) {
 		r.makeOptional(&n.Node)
 	}
 	base, ok := n.Node.(*ast.IdentifierNode)
-	if key, isText := n.Property.(*ast.StringNode); ok && isText && r.refused == base && r.suggestion != "" {
+	if key, isText := n.Property.(*ast.StringNode); ok && isText && r.refusedNode == base && r.suggestion != "" {
 		r.suggestion = r.nearest(base.Value, fmt.Sprintf("%s[%q]", rootValues, base.Value+"."+key.Value))
 	}
 	if !ok || !slices.Contains([]string{rootValues, rootPrevious, rootDevice, rootUplink, rootEvent}, base.Value) {
@@ -125,15 +125,15 @@ func (r *ruleVisitor) member(node *ast.Node, n *ast.MemberNode) {
 		return
 	}
 	name := base.Value + "." + key.Value
-	if _, ok := r.known[name]; !ok && (base.Value == rootDevice || base.Value == rootUplink) {
+	if _, ok := r.nameTypes[name]; !ok && (base.Value == rootDevice || base.Value == rootUplink) {
 		r.refuse(n, "unknown name "+name)
-		if nearest, ok := strict.Nearest(key.Value, r.fieldsOf(base.Value)); ok && r.refused == n {
+		if nearest, ok := strict.Nearest(key.Value, r.fieldsOf(base.Value)); ok && r.refusedNode == n {
 			r.suggestion = base.Value + "." + nearest
 		}
 		return
 	}
 	r.bare[base.Value]--
-	r.previous = r.previous || base.Value == rootPrevious
+	r.usesPrevious = r.usesPrevious || base.Value == rootPrevious
 	s := ruleSlot{value: r.fields[name].value} // set for device and uplink only
 	if s.value == nil {
 		s.value = keyValue(base.Value, key.Value)
@@ -142,7 +142,7 @@ func (r *ruleVisitor) member(node *ast.Node, n *ast.MemberNode) {
 		}
 	}
 	r.slots[name] = s
-	if optional || r.body {
+	if optional || r.isBody {
 		name = optionalMark + name
 	}
 	ast.Patch(node, &ast.IdentifierNode{Value: name})
@@ -151,7 +151,7 @@ func (r *ruleVisitor) member(node *ast.Node, n *ast.MemberNode) {
 // nearest returns the root with a name similar to an unknown name, else fallback.
 func (r *ruleVisitor) nearest(name, fallback string) string {
 	var roots []string
-	for _, root := range slices.Sorted(maps.Keys(r.known)) {
+	for _, root := range slices.Sorted(maps.Keys(r.nameTypes)) {
 		if !strings.Contains(root, ".") && root != types.Extra {
 			roots = append(roots, root)
 		}
@@ -174,7 +174,7 @@ func (r *ruleVisitor) fieldNamed(name string) string {
 
 // fieldsOf returns the names of the fields of device or uplink, sorted.
 func (r *ruleVisitor) fieldsOf(root string) (fields []string) {
-	for _, name := range slices.Sorted(maps.Keys(r.known)) {
+	for _, name := range slices.Sorted(maps.Keys(r.nameTypes)) {
 		if field, ok := strings.CutPrefix(name, root+"."); ok {
 			fields = append(fields, field)
 		}
@@ -234,7 +234,7 @@ func (r *ruleVisitor) isSlot(name string) bool {
 	return ok
 }
 
-// requireWhenRun wraps the slots of a node in calls of present, because not every run evaluates the
+// requireWhenRun wraps the slots of a node in calls of requirePresent, because not every run evaluates the
 // node.
 func (r *ruleVisitor) requireWhenRun(node *ast.Node) { ast.Walk(node, presence{r}) }
 

@@ -110,16 +110,16 @@ func keyValue(root, key string) func(s *Subject) any {
 	return func(s *Subject) any {
 		switch root {
 		case rootValues:
-			return clipped(s.Values[key])
+			return clipText(s.Values[key])
 		case rootPrevious:
-			return clipped(s.Previous[key])
+			return clipText(s.Previous[key])
 		}
-		return clipped(s.Event[key])
+		return clipText(s.Event[key])
 	}
 }
 
-// clipped clips a text to the length that patterns may examine. Other values are unchanged.
-func clipped(v any) any {
+// clipText clips a text to the length that patterns may examine. It returns other values unchanged.
+func clipText(v any) any {
 	if text, ok := v.(string); ok {
 		return firstCharacters(text, maxTextRead)
 	}

@@ -1,5 +1,5 @@
-// Package event describes the records of the journals (events) and stores the states of the events
-// that are not simply done.
+// Package event describes the records of the journals (events) and stores the statuses of events
+// that are not done, or that are done with an outcome or notes.
 //
 //	pending → done
 //	        → quarantined   failed because of its content; can be replayed

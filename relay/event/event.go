@@ -47,14 +47,14 @@ type Event struct {
 	Source     string // chirpstack-v4, kannel, …
 	Account    relay.AccountID
 	State      State
-	Reason     string // reason why the event is quarantined or unrouted
+	Reason     string // reason why the event is quarantined, unrouted or deferred
 	Outcome    string // result of processing the event
 	// Notes lists the data of the event that was accepted but not used.
 	Notes decoders.Notes
 	Raw   []byte
 }
 
-// Status is the stored state of an event that is not simply done.
+// Status is the stored state of an event that is not done, or that is done with an outcome or notes.
 type Status struct {
 	ID      string          `json:"id"`
 	Seq     uint64          `json:"seq"`

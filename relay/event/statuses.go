@@ -29,7 +29,7 @@ const trimLimit = 5000
 const label = "statuses"
 
 // Set stores statuses in one transaction. A status with State Done and neither Outcome nor Notes
-// deletes the stored one. If statuses have the same sequence, the last one is stored.
+// deletes the stored status. If statuses have the same sequence, the last status is stored.
 func (s *Statuses) Set(ctx context.Context, kind Kind, statuses []Status) error {
 	const deleteDone = `
 		DELETE FROM event_mark
@@ -111,7 +111,7 @@ func (s *Statuses) Deferred(ctx context.Context, kind Kind, lastAccount relay.Ac
 	return db.List(ctx, s.db, label, query, fields, s.node, kind, Pending, lastAccount, limit)
 }
 
-// Counts returns the number of statuses by state.
+// Counts returns the number of stored statuses by state.
 func (s *Statuses) Counts(ctx context.Context, kind Kind) (map[State]int, error) {
 	const query = `
 		SELECT state, count(*)

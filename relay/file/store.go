@@ -157,7 +157,7 @@ func (s *Store) Write(ctx context.Context, name string, ttl time.Duration, fill 
 	if err == nil {
 		err = w.flush()
 	}
-	if err != nil { // leave the incomplete content to the next sweep
+	if err != nil { // the next sweep deletes the incomplete content
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTime)
 		defer cancel()
 		return errors.Join(err, s.db.Run(ctx, w.label, expireContent, s.db.Now(), w.content))

@@ -95,7 +95,7 @@ func (s *Service) Lookup(ctx context.Context, acct relay.AccountID, number relay
 // find returns the cached result or queries the back end. Concurrent lookups of the same number share
 // one request, which continues if the context of a lookup ends.
 func (s *Service) find(ctx context.Context, number relay.MSISDN) (Result, error) {
-	done := s.requests.DoChan(string(number), func() (any, error) {
+	results := s.requests.DoChan(string(number), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Timeout)
 		defer cancel()
 		return s.query(ctx, number)
@@ -103,7 +103,7 @@ func (s *Service) find(ctx context.Context, number relay.MSISDN) (Result, error)
 	select {
 	case <-ctx.Done():
 		return Result{}, relay.Errorf(relay.KindUnavailable, "lookup: %w", ctx.Err())
-	case result := <-done:
+	case result := <-results:
 		r, _ := result.Val.(Result)
 		return r, result.Err
 	}

@@ -64,21 +64,21 @@ type NewUser struct {
 
 // Add saves a new user. It returns relay.KindInvalid for an invalid field and relay.KindConflict
 // for a name that is taken.
-func (s *Service) Add(ctx context.Context, a NewUser) (User, error) {
+func (s *Service) Add(ctx context.Context, n NewUser) (User, error) {
 	now := s.o.Now().UTC()
-	u := User{ID: relay.NewID(now), Role: a.Role, Account: a.Account, Provider: Password, CreatedAt: now, ChangedAt: now, Version: 1}
+	u := User{ID: relay.NewID(now), Role: n.Role, Account: n.Account, Provider: Password, CreatedAt: now, ChangedAt: now, Version: 1}
 	problems := relay.Problems{}
 	var ok bool
-	if u.Name, ok = ParseName(a.Name); !ok {
+	if u.Name, ok = ParseName(n.Name); !ok {
 		problems.Add("name", "must be at most 100 letters, digits and . _ @ + - without blanks")
 	}
 	u.check(problems)
-	checkPassword(problems, "password", a.Password)
+	checkPassword(problems, "password", n.Password)
 	err := problems.Err()
 	if err != nil {
 		return User{}, err
 	}
-	if u.Password, err = s.hashPassword(ctx, a.Password); err != nil {
+	if u.Password, err = s.hashPassword(ctx, n.Password); err != nil {
 		return User{}, err
 	}
 	return u, s.store.CreateUser(ctx, u)

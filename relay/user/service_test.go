@@ -205,10 +205,10 @@ func TestUsersOfAProvider(t *testing.T) {
 func TestAChangeOfRoleRemovesTheAccount(t *testing.T) {
 	r := newRig(t)
 	r.add("carl", user.Account, 7)
-	before, after, err := r.Change(t.Context(), "carl", user.Change{Role: new(user.Viewer)})
+	oldUser, newUser, err := r.Change(t.Context(), "carl", user.Change{Role: new(user.Viewer)})
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the account before", before.Account, 7)
-	relaytest.Equal(t, "the account after", after.Account, 0)
+	relaytest.Equal(t, "the account before", oldUser.Account, 7)
+	relaytest.Equal(t, "the account after", newUser.Account, 0)
 	_, _, err = r.Change(t.Context(), "carl", user.Change{Role: new(user.Account)})
 	wantKind(t, "role account without an account", err, relay.KindInvalid)
 	_, _, err = r.Change(t.Context(), "unknown", user.Change{})

@@ -25,8 +25,7 @@ func (s SignInResult) CSRF() string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// errSignIn returns the error for a wrong name, a wrong password and a user who must not sign in
-// with a password.
+// errSignIn returns the error of every refused sign-in with a password.
 func errSignIn() error {
 	return relay.Errorf(relay.KindUnauthenticated, "The name or the password is wrong.")
 }
@@ -101,7 +100,7 @@ func (s *Service) beginSession(ctx context.Context, u User) (SignInResult, error
 		Hash: account.HashToken(signedIn.Token), UserID: u.ID, Version: u.Version, CreatedAt: now, ExpiresAt: signedIn.ExpiresAt,
 	})
 	if relay.KindOf(err) == relay.KindNotFound {
-		err = errSignIn() // the user has changed since it was read
+		err = errSignIn() // the user was changed or removed since verify
 	}
 	return signedIn, err
 }

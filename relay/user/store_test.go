@@ -83,12 +83,12 @@ func userIsLoaded(t *testing.T, s *Store) {
 func namesAndSubjectsAreUnique(t *testing.T, s *Store) {
 	a := anna()
 	relaytest.NoError(t, s.CreateUser(t.Context(), a))
-	same := User{ID: "u2", Name: "anna", Version: 1}
-	wantKind(t, s.CreateUser(t.Context(), same), relay.KindConflict)
-	same.Name, same.Subject = "other", a.Subject
-	wantKind(t, s.CreateUser(t.Context(), same), relay.KindConflict)
-	same.Subject = ""
-	relaytest.NoError(t, s.CreateUser(t.Context(), same), s.CreateUser(t.Context(), User{ID: "u3", Name: "third", Version: 1}))
+	ben := User{ID: "u2", Name: "anna", Version: 1}
+	wantKind(t, s.CreateUser(t.Context(), ben), relay.KindConflict)
+	ben.Name, ben.Subject = "other", a.Subject
+	wantKind(t, s.CreateUser(t.Context(), ben), relay.KindConflict)
+	ben.Subject = ""
+	relaytest.NoError(t, s.CreateUser(t.Context(), ben), s.CreateUser(t.Context(), User{ID: "u3", Name: "third", Version: 1}))
 	_, _, err := s.ChangeUser(t.Context(), "other", func(u *User) error { u.Name = "anna"; return nil })
 	wantKind(t, err, relay.KindConflict)
 }
@@ -105,11 +105,11 @@ func changeEndsSessions(t *testing.T, s *Store) {
 	if _, _, err := s.ChangeUser(t.Context(), "anna", func(u *User) error { u.Role = Admin; return errRefused }); !errors.Is(err, errRefused) || !sessionIsValid(t, s, "h") {
 		t.Errorf("refused change: error %v, want %v and a valid session", err, errRefused)
 	}
-	before, after, err := s.ChangeUser(t.Context(), "anna", func(u *User) error { u.Disabled = true; return nil })
+	oldUser, newUser, err := s.ChangeUser(t.Context(), "anna", func(u *User) error { u.Disabled = true; return nil })
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "whether the old user is disabled", before.Disabled, false)
-	relaytest.Equal(t, "whether the new user is disabled", after.Disabled, true)
-	relaytest.Equal(t, "the version of the new user", after.Version, 2)
+	relaytest.Equal(t, "whether the old user is disabled", oldUser.Disabled, false)
+	relaytest.Equal(t, "whether the new user is disabled", newUser.Disabled, true)
+	relaytest.Equal(t, "the version of the new user", newUser.Version, 2)
 	if sessionIsValid(t, s, "h") {
 		t.Error("the session is valid after the change")
 	}

@@ -14,9 +14,9 @@ import (
 // Role determines the permissions of a user.
 type Role string
 
-// The roles. A viewer reads everything but the texts of messages and secrets; an operator
-// also reads these, replays and acknowledges; an admin also applies inventories and manages
-// users; an account user reads the records of one account.
+// The roles. A viewer reads events, messages, deliveries and devices without their texts and
+// secrets; an operator also reads texts, rules and the inventory, and replays; an admin also
+// changes accounts, users and inventories; an account user reads the records of one account.
 const (
 	Viewer   Role = "viewer"
 	Operator Role = "operator"
