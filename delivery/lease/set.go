@@ -153,9 +153,9 @@ func (s *Set[R]) MayBegin(h *Hold[R]) bool {
 	return h.end.After(now)
 }
 
-// Extending records that a call is about to move the end of a lease, because the response to
+// SetLatestEnd records the end to which a call is about to move a lease, because the response to
 // the call may be lost.
-func (s *Set[R]) Extending(h *Hold[R], until time.Time) {
+func (s *Set[R]) SetLatestEnd(h *Hold[R], until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h.latestEnd = until

@@ -80,7 +80,7 @@ func TestWhenLeasesEnd(t *testing.T) {
 		}, 31*time.Second + leaseTime},
 		"a lease that was extended is released": {func(s *Set[string], l *leaseStore, a *Hold[string]) {
 			until := time.Now().Add(2 * leaseTime)
-			s.Extending(a, until)
+			s.SetLatestEnd(a, until)
 			l.ends["a"] = until
 			s.Release(context.Background(), []relay.Lease[string]{s.Lease(a)}, time.Now())
 		}, 0},

@@ -260,7 +260,7 @@ func (q *carrierQueue) submitBatch(batch []itemParts) {
 	until := now.Add(leaseTime)
 	beginnings := make([]message.SendingParts, len(batch))
 	for i, p := range batch {
-		q.submitter.leases.Extending(&p.item.Hold, until)
+		q.submitter.leases.SetLatestEnd(&p.item.Hold, until)
 		beginnings[i] = message.SendingParts{
 			Ref: p.item.Ref, Parts: p.parts, Carrier: q.route.Name, Now: now, LeaseEnd: until,
 			// Parts in the state sending are submitted again if a crashed process may have

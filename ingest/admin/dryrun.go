@@ -34,9 +34,9 @@ func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter,
 		if i.Kind() == event.Uplink {
 			part, err = replay.Preview(c.UserContext(), s.Inspector, f, limit, s.Now)
 		} else {
-			var reached intake.Reached
-			part.Count, reached, err = i.Count(c.UserContext(), f, time.Now().Add(maxSearchTime))
-			part.SearchedTo = reached.Time
+			var end intake.SearchEnd
+			part.Count, end, err = i.Count(c.UserContext(), f, time.Now().Add(maxSearchTime))
+			part.SearchedTo = end.Time
 		}
 		if err != nil {
 			return err

@@ -72,15 +72,15 @@ func (s *Surface) journalSources(ctx context.Context, intakes []*intake.Intake, 
 	var sources eventSources
 	deadline := search.Until
 	for n, i := range intakes {
-		search.Below = places[i.Kind()]
+		search.BeforeSeq = places[i.Kind()]
 		// Each journal has an equal part of the remaining time.
 		search.Until = time.Now().Add(time.Until(deadline) / time.Duration(len(intakes)-n))
 		src := &eventSource{node: s.Node, kind: i.Kind()}
 		src.next, src.stop = iter.Pull(func(yield func(eventJSON) bool) {
-			var reached intake.Reached
-			reached, src.err = i.Search(ctx, search, func(e event.Event, item *intake.Item) bool { return yield(s.eventOf(e, item)) })
-			if reached.Seq > 0 {
-				src.resumeAt, src.searchedTo = position{i.Kind(): reached.Seq}, formatTime(reached.Time)
+			var end intake.SearchEnd
+			end, src.err = i.Search(ctx, search, func(e event.Event, item *intake.Item) bool { return yield(s.eventOf(e, item)) })
+			if end.Seq > 0 {
+				src.resumeAt, src.searchedTo = position{i.Kind(): end.Seq}, formatTime(end.Time)
 			}
 		})
 		sources = append(sources, src)

@@ -146,8 +146,8 @@ func readPost(item *intake.Item) ([]inbound.Message, string, error) {
 type countingInspector struct{ api *operatorAPI }
 
 func (c countingInspector) Preview(ctx context.Context, f event.Filter, until time.Time, _ int, _ func() bool, _ func(*event.Event, *replay.PreviewedPost)) (int, time.Time, error) {
-	n, reached, err := c.api.intakes[event.Uplink].Count(ctx, f, until)
-	return n, reached.Time, err
+	n, end, err := c.api.intakes[event.Uplink].Count(ctx, f, until)
+	return n, end.Time, err
 }
 
 func (countingInspector) Recent(context.Context, relay.AccountID, iot.Device, int) ([]iot.Arrival, error) {

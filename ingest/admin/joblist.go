@@ -95,7 +95,7 @@ func (s *Surface) listJobs(c *fiber.Ctx, sel *selection) error {
 	limit := sel.limit()
 	f := job.Search{
 		Account: sel.account(), State: oneOf(sel, "state", job.States()...), Kind: job.Kind(sel.text("kind")),
-		Before: int64(sel.numericCursor()), Limit: limit + 1, //nolint:gosec // a place is positive
+		BeforePlace: int64(sel.numericCursor()), Limit: limit + 1, //nolint:gosec // a place is positive
 	}
 	names, found, err := findWithNames(s, sel, f, s.Jobs.Find)
 	if err != nil {

@@ -219,11 +219,11 @@ func (s *Surface) simUsage(c *fiber.Ctx, sel *selection) error {
 		step = time.Hour
 	}
 	span.From = span.From.Truncate(step)
-	sums, err := s.Usage.Steps(c.UserContext(), acct, string(sim.ICCID), span, step)
+	sums, err := s.Usage.IntervalSums(c.UserContext(), acct, string(sim.ICCID), span, step)
 	if err != nil {
 		return err
 	}
-	views := httpd.Each(sums, func(s usage.StepSum) usageStepJSON {
+	views := httpd.Each(sums, func(s usage.IntervalSum) usageStepJSON {
 		return usageStepJSON{formatTime(s.At), s.Type, s.Bytes, s.Duration, s.Records}
 	})
 	return c.JSON(fiber.Map{"data": views, "meta": fiber.Map{"from": formatTime(span.From), "to": formatTime(span.To), "step": int(step.Seconds())}})

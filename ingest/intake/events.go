@@ -29,9 +29,9 @@ const (
 
 // Search is a search among the events of an intake, newest first.
 type Search struct {
-	Filter event.Filter
-	Below  uint64    // only events with a lower sequence; 0 for all
-	Until  time.Time // the search stops at the first record that it examines after this time; zero for no limit
+	Filter    event.Filter
+	BeforeSeq uint64    // only events with a lower sequence; 0 for all
+	Until     time.Time // the search stops at the first record that it examines after this time; zero for no limit
 	// MaxExamined is the number of records after which the search stops; 0 for no limit.
 	MaxExamined int
 	// JournalOnly searches without the database, for example during its outage: the state of
@@ -41,9 +41,9 @@ type Search struct {
 	examined int
 }
 
-// Reached is the position at which a search stopped: the lowest sequence that it examined.
-// Reached is zero if the search examined everything, or searched for ids.
-type Reached struct {
+// SearchEnd is the position at which a search stopped: the lowest sequence that it examined.
+// It is zero if the search examined everything, or searched for ids.
+type SearchEnd struct {
 	Seq  uint64
 	Time time.Time // of the record with that sequence
 }
@@ -51,21 +51,21 @@ type Reached struct {
 // Events calls fn with the events that a filter selects, newest first, below a
 // sequence (0 for all), until fn returns false.
 func (i *Intake) Events(ctx context.Context, f event.Filter, limitSeq uint64, fn func(event.Event, uint64) bool) error {
-	_, err := i.Search(ctx, Search{Filter: f, Below: limitSeq}, func(e event.Event, item *Item) bool { return fn(e, item.Seq) })
+	_, err := i.Search(ctx, Search{Filter: f, BeforeSeq: limitSeq}, func(e event.Event, item *Item) bool { return fn(e, item.Seq) })
 	return err
 }
 
 // Search calls fn with the selected events and their items, newest first, until fn returns
 // false or the search reaches a limit.
-func (i *Intake) Search(ctx context.Context, s Search, fn func(event.Event, *Item) bool) (Reached, error) {
-	if s.Below == 0 {
-		s.Below = math.MaxInt64
+func (i *Intake) Search(ctx context.Context, s Search, fn func(event.Event, *Item) bool) (SearchEnd, error) {
+	if s.BeforeSeq == 0 {
+		s.BeforeSeq = math.MaxInt64
 	}
 	switch f := &s.Filter; {
 	case s.JournalOnly:
 		return i.scan(ctx, s, i.unreadStatuses, fn)
 	case len(f.IDs) > 0:
-		return Reached{}, i.eventsByID(ctx, s.Filter, s.Below, fn)
+		return SearchEnd{}, i.eventsByID(ctx, s.Filter, s.BeforeSeq, fn)
 	case f.State == event.Quarantined || f.State == event.Unrouted:
 		return i.listByState(ctx, s, fn)
 	}
@@ -147,44 +147,44 @@ func (i *Intake) visit(f event.Filter, seq uint64, status event.Status, fn func(
 }
 
 // listByState lists events by state, which has an index.
-func (i *Intake) listByState(ctx context.Context, s Search, fn func(event.Event, *Item) bool) (Reached, error) {
+func (i *Intake) listByState(ctx context.Context, s Search, fn func(event.Event, *Item) bool) (SearchEnd, error) {
 	for {
-		statuses, err := i.statuses.List(ctx, i.kind, s.Filter.State, s.Below, scanChunk)
+		statuses, err := i.statuses.List(ctx, i.kind, s.Filter.State, s.BeforeSeq, scanChunk)
 		if err != nil || len(statuses) == 0 {
-			return Reached{}, err
+			return SearchEnd{}, err
 		}
 		for _, status := range statuses {
-			s.Below = status.Seq
+			s.BeforeSeq = status.Seq
 			r, proceed, err := i.visit(s.Filter, status.Seq, status, fn)
 			if err != nil {
-				return Reached{}, err
+				return SearchEnd{}, err
 			}
 			if !proceed || s.countExamined() {
-				return Reached{status.Seq, r.Time}, nil
+				return SearchEnd{status.Seq, r.Time}, nil
 			}
 		}
 	}
 }
 
 // scan reads the journal backwards. read returns the statuses of a range of sequences.
-func (i *Intake) scan(ctx context.Context, s Search, read func(context.Context, event.Kind, uint64, uint64) (map[uint64]event.Status, error), fn func(event.Event, *Item) bool) (Reached, error) {
+func (i *Intake) scan(ctx context.Context, s Search, read func(context.Context, event.Kind, uint64, uint64) (map[uint64]event.Status, error), fn func(event.Event, *Item) bool) (SearchEnd, error) {
 	f := &s.Filter
-	for limitSeq := s.Below; ; {
+	for limitSeq := s.BeforeSeq; ; {
 		chunk, err := i.log.Before(ctx, limitSeq, scanChunk, scanBytes)
 		if err != nil || len(chunk) == 0 {
-			return Reached{}, err
+			return SearchEnd{}, err
 		}
 		limitSeq = chunk[len(chunk)-1].Seq
 		statuses, err := read(ctx, i.kind, limitSeq, chunk[0].Seq)
 		if err != nil {
-			return Reached{}, err
+			return SearchEnd{}, err
 		}
 		for _, r := range chunk {
 			if !f.From.IsZero() && r.Time.Before(f.From) {
-				return Reached{}, nil
+				return SearchEnd{}, nil
 			}
 			if e, item := i.event(r, statuses[r.Seq]); i.selects(f, &e, &item) && !fn(e, &item) || s.countExamined() {
-				return Reached{r.Seq, r.Time}, nil
+				return SearchEnd{r.Seq, r.Time}, nil
 			}
 		}
 	}

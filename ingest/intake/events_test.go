@@ -200,22 +200,22 @@ func TestAStoppedSearchContinuesBelowTheReachedSequence(t *testing.T) {
 		var found []string
 		tc.s.Until = time.Now().Add(-time.Second)
 		for calls := 0; ; calls++ {
-			reached, err := r.Search(t.Context(), tc.s, func(e event.Event, item *Item) bool {
+			end, err := r.Search(t.Context(), tc.s, func(e event.Event, item *Item) bool {
 				found = append(found, strconv.FormatUint(item.Seq, 10))
 				return true
 			})
 			relaytest.NoError(t, err)
-			if reached.Seq == 0 {
+			if end.Seq == 0 {
 				break
 			}
-			if calls > 12 || reached.Time.IsZero() {
-				t.Fatalf("%s: reached %v", tc.name, reached)
+			if calls > 12 || end.Time.IsZero() {
+				t.Fatalf("%s: search end = %+v after %d calls", tc.name, end, calls)
 			}
-			tc.s.Below = reached.Seq
+			tc.s.BeforeSeq = end.Seq
 		}
 		relaytest.Equal(t, tc.name, strings.Join(found, " "), tc.want)
 	}
-	if n, reached, err := r.Count(t.Context(), event.Filter{}, time.Now().Add(-time.Second)); n != 1 || reached.Seq != 12 || err != nil {
-		t.Errorf("Count = %d, %v, %v, want 1 event and sequence 12", n, reached, err)
+	if n, end, err := r.Count(t.Context(), event.Filter{}, time.Now().Add(-time.Second)); n != 1 || end.Seq != 12 || err != nil {
+		t.Errorf("Count = %d, %v, %v, want 1 event and sequence 12", n, end, err)
 	}
 }

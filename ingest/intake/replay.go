@@ -55,20 +55,20 @@ func (i *Intake) Reprocess(ctx context.Context, firstSeq uint64) (int, error) {
 
 // selectedSeqs returns the sequences that a filter selects, in order of arrival. The search ends
 // at the time until; zero means no limit.
-func (i *Intake) selectedSeqs(ctx context.Context, f event.Filter, until time.Time) (seqs []uint64, reached Reached, err error) {
-	reached, err = i.Search(ctx, Search{Filter: f, Until: until}, func(_ event.Event, item *Item) bool {
+func (i *Intake) selectedSeqs(ctx context.Context, f event.Filter, until time.Time) (seqs []uint64, end SearchEnd, err error) {
+	end, err = i.Search(ctx, Search{Filter: f, Until: until}, func(_ event.Event, item *Item) bool {
 		seqs = append(seqs, item.Seq)
 		return true
 	})
 	slices.Reverse(seqs)
-	return seqs, reached, err
+	return seqs, end, err
 }
 
 // Count returns the number of events that a filter selects, and the position at which the
 // search stopped if it lasted until the time until.
-func (i *Intake) Count(ctx context.Context, f event.Filter, until time.Time) (int, Reached, error) {
-	seqs, reached, err := i.selectedSeqs(ctx, f, until)
-	return len(seqs), reached, err
+func (i *Intake) Count(ctx context.Context, f event.Filter, until time.Time) (int, SearchEnd, error) {
+	seqs, end, err := i.selectedSeqs(ctx, f, until)
+	return len(seqs), end, err
 }
 
 // Selection is a batch of selected events with their items.
@@ -79,23 +79,23 @@ type Selection struct {
 
 // Batches calls fn with batches of the events that a filter selects, in order of
 // arrival, and returns the results of Count. fn receives only the newest limit events.
-func (i *Intake) Batches(ctx context.Context, f event.Filter, until time.Time, limit int, fn func(Selection) error) (int, Reached, error) {
-	seqs, reached, err := i.selectedSeqs(ctx, f, until)
+func (i *Intake) Batches(ctx context.Context, f event.Filter, until time.Time, limit int, fn func(Selection) error) (int, SearchEnd, error) {
+	seqs, end, err := i.selectedSeqs(ctx, f, until)
 	if err != nil {
-		return 0, reached, err
+		return 0, end, err
 	}
 	newest := seqs[max(0, len(seqs)-limit):]
 	for len(newest) > 0 {
 		s, count, err := i.readSelection(ctx, newest[:min(replayBatch, len(newest))])
 		if err != nil {
-			return len(seqs), reached, err
+			return len(seqs), end, err
 		}
 		newest = newest[count:]
 		if err := fn(s); err != nil {
-			return len(seqs), reached, err
+			return len(seqs), end, err
 		}
 	}
-	return len(seqs), reached, nil
+	return len(seqs), end, nil
 }
 
 // readSelection returns the first events of seqs, up to the weight of a batch, and the number of

@@ -36,7 +36,7 @@ func (s *Surface) listJobs(c *fiber.Ctx) error {
 	}
 	page := i.Page(perPage)
 	f := provisioning.JobFilter{
-		State: job.State(i.Text("status")), Action: provisioning.Action(i.Text("action")), Name: i.Text("name"), Newest: i.descending(),
+		State: job.State(i.Text("status")), Action: provisioning.Action(i.Text("action")), Name: i.Text("name"), NewestFirst: i.descending(),
 	}
 	if f.State != "" && !slices.Contains(job.States(), f.State) {
 		i.AddNamed("status", "The %s must be queued, processing, completed or failed.")

@@ -37,9 +37,9 @@ type Job struct {
 	// Input is the Runner's input. It never changes and does not contain unencrypted secrets.
 	Input     json.RawMessage `json:"input,omitempty"`
 	CreatedAt time.Time       `json:"created_at"`
-	// Keep is the time for which the record is kept after the end of the job; 0 means
+	// Retention is the time for which the record is kept after the end of the job; 0 means
 	// permanently.
-	Keep time.Duration `json:"keep,omitempty"`
+	Retention time.Duration `json:"keep,omitempty"`
 	// List is the list of the account's jobs that contains the job; empty means none.
 	List string `json:"list,omitempty"`
 	// Name is a name that the account has chosen; it may be empty.
@@ -47,9 +47,9 @@ type Job struct {
 
 	// State and the fields below change.
 	State State `json:"state"`
-	// Settled describes the effect of the job. It is saved in the transaction that has the effect.
-	// If Settled is set, a Runner repeats only the notifications.
-	Settled json.RawMessage `json:"settled,omitempty"`
+	// Settlement describes the effect of the job. It is saved in the transaction that has the effect.
+	// If Settlement is set, a Runner repeats only the notifications.
+	Settlement json.RawMessage `json:"settled,omitempty"`
 	// Result is the Runner's result; only when completed.
 	Result json.RawMessage `json:"result,omitempty"`
 	// Error is the reason for the failure or for the next try.

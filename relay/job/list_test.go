@@ -27,7 +27,7 @@ func testLists(t *testing.T, s *Store) {
 	ctx, now := t.Context(), storeNow()
 	create := func(acct relay.AccountID, id, list, kind, name string) Job {
 		// All jobs have the same time; their order is that of the calls.
-		j := Job{ID: id, Account: acct, Kind: Kind(kind), List: list, Name: name, CreatedAt: now, Keep: time.Hour}
+		j := Job{ID: id, Account: acct, Kind: Kind(kind), List: list, Name: name, CreatedAt: now, Retention: time.Hour}
 		relaytest.NoError(t, s.Create(ctx, j))
 		return j
 	}
@@ -39,11 +39,11 @@ func testLists(t *testing.T, s *Store) {
 	create(1, "nowhere", "", "sim.on", "")
 	create(2, "foreign", "sims", "sim.on", "")
 	for _, j := range []*Job{&b, &c} {
-		leased, taken, err := s.Lease(ctx, Ref{Account: 1, ID: j.ID}, now, now.Add(time.Minute))
-		if err != nil || !taken {
-			t.Fatalf("lease of %s: taken %v, error %v", j.ID, taken, err)
+		job, leased, err := s.Lease(ctx, Ref{Account: 1, ID: j.ID}, now, now.Add(time.Minute))
+		if err != nil || !leased {
+			t.Fatalf("Lease of %s: leased %v, error %v", j.ID, leased, err)
 		}
-		*j = leased
+		*j = job
 	}
 	for range 2 { // the second call changes nothing
 		relaytest.NoError(t, s.Finish(ctx, b, Outcome{Error: "no"}, now))
@@ -71,7 +71,7 @@ func testSearch(t *testing.T, s *Store) {
 		"an account": {Search{Account: 2, Limit: 10}, "[foreign]"},
 		"state":      {Search{State: Failed, Limit: 10}, "[b]"},
 		"kind":       {Search{Account: 1, Kind: "sim.on", Limit: 2}, "[nowhere elsewhere]"},
-		"next page":  {Search{Before: 3, Limit: 10}, "[b c]"},
+		"next page":  {Search{BeforePlace: 3, Limit: 10}, "[b c]"},
 	} {
 		jobs, err := s.Find(t.Context(), tc.search)
 		relaytest.NoError(t, err)
@@ -93,8 +93,8 @@ func testFilters(t *testing.T, s *Store) {
 		total         int
 	}{
 		"all, in the order of creation": {Filter{}, 0, 10, "[c b a]", 3},
-		"newest first":                  {Filter{Newest: true}, 0, 2, "[a b]", 3},
-		"last page, newest first":       {Filter{Newest: true}, 2, 2, "[c]", 3},
+		"newest first":                  {Filter{NewestFirst: true}, 0, 2, "[a b]", 3},
+		"last page, newest first":       {Filter{NewestFirst: true}, 2, 2, "[c]", 3},
 		"second page":                   {Filter{}, 1, 1, "[b]", 3},
 		"last page":                     {Filter{}, 2, 2, "[a]", 3},
 		"beyond the end":                {Filter{}, 7, 10, "[]", 3},
@@ -118,7 +118,7 @@ func testFilters(t *testing.T, s *Store) {
 func testExpiredJobs(t *testing.T, s *Store) {
 	now := storeNow()
 	for i := range 5 {
-		j := Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "sims", Name: "n", CreatedAt: now, Keep: time.Minute}
+		j := Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "sims", Name: "n", CreatedAt: now, Retention: time.Minute}
 		relaytest.NoError(t, s.Create(t.Context(), j))
 		endedAt := now
 		if i == 2 {

@@ -13,7 +13,7 @@ import (
 )
 
 // Store stores jobs. A lease sets the time at which the job is due again, in one conditional
-// UPDATE. The functions Create, Settled and Settle are for transactions that also save other
+// UPDATE. The functions Create, LockSettlement and Settle are for transactions that also save other
 // records. A Store is safe for concurrent use.
 type Store struct{ db *db.DB }
 
@@ -37,7 +37,7 @@ func Create(ctx context.Context, tx *db.Tx, j Job) (created bool, err error) {
 	)
 	label := "job " + j.ID + ": create"
 	document := j
-	document.State, document.Result, document.Error, document.Tries, document.Settled = "", nil, "", 0, nil
+	document.State, document.Result, document.Error, document.Tries, document.Settlement = "", nil, "", 0, nil
 	document.UpdatedAt, document.Due = time.Time{}, time.Time{}
 	createdAt := db.Millis(j.CreatedAt)
 	args := []any{j.Account, j.ID, j.List, j.Kind, j.Name, db.JSON(document), max(createdAt, 1), createdAt}
@@ -70,7 +70,7 @@ const columns = "doc, state, due, tries, updated, error, result, settled"
 func fields(j *Job) []any {
 	return []any{
 		db.JSON(j), &j.State, db.Time(&j.Due), &j.Tries, db.Time(&j.UpdatedAt), &j.Error,
-		db.JSON(&j.Result), db.JSON(&j.Settled),
+		db.JSON(&j.Result), db.JSON(&j.Settlement),
 	}
 }
 
@@ -144,8 +144,8 @@ func (s *Store) Finish(ctx context.Context, j Job, o Outcome, now time.Time) err
 	if o.Waits {
 		uncountedTry = j.Tries
 	}
-	if o.RetryAt.IsZero() && j.Keep > 0 {
-		expires = now.Add(j.Keep)
+	if o.RetryAt.IsZero() && j.Retention > 0 {
+		expires = now.Add(j.Retention)
 	}
 	result := string(o.Result)
 	return s.db.Run(ctx, "job "+j.ID+": finish", statement,
@@ -198,13 +198,13 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]Ref, error
 	}
 	var jobs []dueJob
 	for _, acct := range accounts {
-		found, err := db.List(ctx, s.db, label, dueOfAccount, func(j *dueJob) []any {
+		accountJobs, err := db.List(ctx, s.db, label, dueOfAccount, func(j *dueJob) []any {
 			return []any{&j.Account, &j.ID, &j.due, &j.place}
 		}, acct, now, limit)
 		if err != nil {
 			return nil, err
 		}
-		jobs = append(jobs, found...)
+		jobs = append(jobs, accountJobs...)
 	}
 	slices.SortFunc(jobs, func(a, b dueJob) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.place, b.place)) })
 	refs := make([]Ref, len(jobs))
@@ -219,9 +219,9 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return s.db.SweepExpired(ctx, "jobs: sweep", "job", "place", "expires", now)
 }
 
-// Settled locks a job in the transaction of the caller and returns its field Settled; nil if
-// the job is not settled or does not exist.
-func Settled(ctx context.Context, tx *db.Tx, r Ref) (json.RawMessage, error) {
+// LockSettlement locks a job in the transaction of the caller and returns its Settlement; nil
+// if the job is not settled or does not exist.
+func LockSettlement(ctx context.Context, tx *db.Tx, r Ref) (json.RawMessage, error) {
 	const query = `
 		SELECT settled
 		FROM job
@@ -231,24 +231,24 @@ func Settled(ctx context.Context, tx *db.Tx, r Ref) (json.RawMessage, error) {
 	return db.OrZero(db.One(ctx, tx, "job "+r.ID, query, db.Doc[json.RawMessage], r.Account, r.ID))
 }
 
-// Settle saves the field Settled of a job in the transaction that has called Settled. It does
-// nothing if the job does not exist.
-func Settle(ctx context.Context, tx *db.Tx, r Ref, settled json.RawMessage) error {
+// Settle saves the Settlement of a job in the transaction that has called LockSettlement. It
+// does nothing if the job does not exist.
+func Settle(ctx context.Context, tx *db.Tx, r Ref, settlement json.RawMessage) error {
 	const statement = `
 		UPDATE job
 		SET settled = $1
 		WHERE account = $2
 		  AND id = $3`
-	return tx.Run(ctx, "job "+r.ID+": settle", statement, string(settled), r.Account, r.ID)
+	return tx.Run(ctx, "job "+r.ID+": settle", statement, string(settlement), r.Account, r.ID)
 }
 
 // Filter selects the jobs of a list; an empty field selects every value.
 type Filter struct {
-	List   string // required
-	State  State
-	Kind   Kind
-	Name   string // the whole name
-	Newest bool   // the newest first; otherwise the oldest
+	List        string // required
+	State       State
+	Kind        Kind
+	Name        string // the whole name
+	NewestFirst bool   // otherwise the oldest job is first
 }
 
 // List returns up to limit jobs of a list from an offset, in the order of their creation, and
@@ -273,7 +273,7 @@ func (s *Store) List(ctx context.Context, acct relay.AccountID, f Filter, offset
 		return nil, total, err
 	}
 	order := "place"
-	if f.Newest {
+	if f.NewestFirst {
 		order = "place DESC"
 	}
 	// The inner query skips the offset in an index, without reading jobs.
@@ -297,11 +297,11 @@ func (s *Store) List(ctx context.Context, acct relay.AccountID, f Filter, offset
 
 // Search selects jobs of one or all accounts; an empty field selects every value.
 type Search struct {
-	Account relay.AccountID
-	State   State
-	Kind    Kind
-	Before  int64 // Place of the last job of the previous page; 0 for the first page
-	Limit   int
+	Account     relay.AccountID
+	State       State
+	Kind        Kind
+	BeforePlace int64 // Place of the last job of the previous page; 0 for the first page
+	Limit       int
 }
 
 // FoundJob is a result of Find. Place is the position of the job in the order of creation.
@@ -314,7 +314,7 @@ type FoundJob struct {
 func (s *Store) Find(ctx context.Context, f Search) ([]FoundJob, error) {
 	var w db.Where
 	w.And("(expires = 0 OR expires > ?)", s.db.Now())
-	w.AndSet("place < ?", f.Before)
+	w.AndSet("place < ?", f.BeforePlace)
 	w.AndSet("account = ?", f.Account)
 	w.AndSet("state = ?", f.State)
 	w.AndSet("kind = ?", f.Kind)

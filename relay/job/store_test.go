@@ -45,7 +45,7 @@ func TestStore(t *testing.T) {
 
 func testLifecycle(t *testing.T, s *Store) {
 	ctx := t.Context()
-	created := Job{ID: "j1", Account: 1, Kind: "token.claim", Input: []byte(`{"a":"<é>"}`), CreatedAt: timeAt(0), Keep: time.Hour}
+	created := Job{ID: "j1", Account: 1, Kind: "token.claim", Input: []byte(`{"a":"<é>"}`), CreatedAt: timeAt(0), Retention: time.Hour}
 	otherJob := Job{ID: "j2", Account: 2, Kind: "token.claim", CreatedAt: timeAt(5)}
 	for _, j := range []Job{created, created, otherJob} {
 		relaytest.NoError(t, s.Create(ctx, j))
@@ -63,23 +63,23 @@ func testLifecycle(t *testing.T, s *Store) {
 
 func testLease(t *testing.T, s *Store, created Job) {
 	ctx, ref := t.Context(), Ref{Account: 1, ID: "j1"}
-	got, taken, err := s.Lease(ctx, ref, timeAt(1), timeAt(11))
+	got, leased, err := s.Lease(ctx, ref, timeAt(1), timeAt(11))
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "whether the job was leased", taken, true)
+	relaytest.Equal(t, "whether the job was leased", leased, true)
 	relaytest.Equal(t, "the state of the leased job", got.State, Processing)
 	relaytest.Equal(t, "the tries of the leased job", got.Tries, 1)
 	relaytest.Equal(t, "the end of the lease", got.Due, timeAt(11))
 	relaytest.Equal(t, "the input of the leased job", string(got.Input), string(created.Input))
-	got, taken, err = s.Lease(ctx, ref, timeAt(2), timeAt(12))
+	got, leased, err = s.Lease(ctx, ref, timeAt(2), timeAt(12))
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "whether the job was leased twice", taken, false)
+	relaytest.Equal(t, "whether the job was leased twice", leased, false)
 	relaytest.Equal(t, "the state after the second call", got.State, Processing)
-	got, taken, err = s.Lease(ctx, ref, timeAt(11), timeAt(21))
+	got, leased, err = s.Lease(ctx, ref, timeAt(11), timeAt(21))
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "whether the job was leased after the first lease", taken, true)
+	relaytest.Equal(t, "whether the job was leased after the first lease", leased, true)
 	relaytest.Equal(t, "the tries after the second lease", got.Tries, 2)
-	if _, taken, err := s.Lease(ctx, Ref{Account: 1, ID: "none"}, timeAt(1), timeAt(2)); taken || relay.KindOf(err) != relay.KindNotFound {
-		t.Errorf("Lease of an unknown job: taken %v, error %v; want kind not found", taken, err)
+	if _, leased, err := s.Lease(ctx, Ref{Account: 1, ID: "none"}, timeAt(1), timeAt(2)); leased || relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("Lease of an unknown job: leased %v, error %v; want kind not found", leased, err)
 	}
 }
 
@@ -102,8 +102,8 @@ func testEnd(t *testing.T, s *Store, created Job) {
 	relaytest.Equal(t, "the error of the finished job", got.Error, "")
 	relaytest.Equal(t, "the result of the finished job", string(got.Result), `{"ok":true}`)
 	relaytest.Equal(t, "the due time of the finished job", got.Due, time.Time{})
-	if _, taken, err := s.Lease(ctx, ref, timeAt(100), timeAt(110)); taken || err != nil {
-		t.Errorf("Lease of a finished job: taken %v, error %v; want neither", taken, err)
+	if _, leased, err := s.Lease(ctx, ref, timeAt(100), timeAt(110)); leased || err != nil {
+		t.Errorf("Lease of a finished job: leased %v, error %v; want neither", leased, err)
 	}
 	if due, err := s.Due(ctx, timeAt(1000), 10); err != nil || len(due) != 1 || due[0].ID != "j2" {
 		t.Errorf("due jobs = %v, error %v; want j2", due, err)
@@ -114,7 +114,7 @@ func expiresAfterItsEnd(t *testing.T, url string) {
 	var ms atomic.Int64
 	now := func() time.Time { return timeAt(0).Add(time.Duration(ms.Load()) * time.Millisecond) }
 	s, ctx := NewStore(dbtest.Open(t, db.Options{URL: url, Now: now})), t.Context()
-	j := Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: timeAt(0), Keep: time.Hour}
+	j := Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: timeAt(0), Retention: time.Hour}
 	for _, id := range []string{"kept", "unfinished"} {
 		relaytest.NoError(t, s.Create(ctx, Job{ID: id, Account: 1, Kind: "k", CreatedAt: timeAt(0)}))
 	}
@@ -188,16 +188,16 @@ func TestGatewaysShareJobs(t *testing.T) {
 }
 
 // runAll finishes every job that it can lease.
-func runAll(t *testing.T, s *Store, leased []atomic.Int32) {
-	for i := range leased {
-		j, taken, err := s.Lease(t.Context(), Ref{Account: 1, ID: fmt.Sprint("j", i)}, timeAt(1), timeAt(60))
+func runAll(t *testing.T, s *Store, leases []atomic.Int32) {
+	for i := range leases {
+		j, leased, err := s.Lease(t.Context(), Ref{Account: 1, ID: fmt.Sprint("j", i)}, timeAt(1), timeAt(60))
 		if err != nil {
 			t.Error(err)
 		}
-		if !taken {
+		if !leased {
 			continue
 		}
-		leased[i].Add(1)
+		leases[i].Add(1)
 		for range 2 { // the caller repeats a call after a lost response
 			if err := s.Finish(t.Context(), j, Outcome{}, timeAt(2)); err != nil {
 				t.Error(err)
@@ -211,8 +211,8 @@ func settledIsKept(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.Create(ctx, Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: timeAt(0)}))
 	settle := func(ref Ref, text string) (earlier string) {
 		relaytest.NoError(t, s.db.Write(ctx, "test", func(ctx context.Context, tx *db.Tx) error {
-			settled, err := Settled(ctx, tx, ref)
-			if earlier = string(settled); earlier != "" || err != nil {
+			settlement, err := LockSettlement(ctx, tx, ref)
+			if earlier = string(settlement); earlier != "" || err != nil {
 				return err
 			}
 			return Settle(ctx, tx, ref, []byte(text))
@@ -227,6 +227,6 @@ func settledIsKept(t *testing.T, s *Store) {
 	}
 	settle(Ref{Account: 2, ID: "j1"}, `{"n":3}`) // account 2 has no job j1
 	got := relaytest.Must(s.Get(ctx, 1, "j1"))(t)
-	relaytest.Equal(t, "the settled result", string(got.Settled), `{"n":1}`)
+	relaytest.Equal(t, "the settled result", string(got.Settlement), `{"n":1}`)
 	relaytest.Equal(t, "the state of the settled job", got.State, Queued)
 }

@@ -49,7 +49,7 @@ func (s *Service) submit(ctx context.Context, acct relay.AccountID, id string, k
 		return fmt.Errorf("job %s: encode: %w", id, err)
 	}
 	return s.deps.Submit.Submit(ctx, job.Job{
-		ID: id, Account: acct, Kind: kind, Input: b, CreatedAt: s.deps.Now(), Keep: jobRetention,
+		ID: id, Account: acct, Kind: kind, Input: b, CreatedAt: s.deps.Now(), Retention: jobRetention,
 	})
 }
 

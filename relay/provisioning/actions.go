@@ -153,7 +153,7 @@ func (a *Actions) newJob(acct relay.AccountID, action Action, input any) (job.Jo
 		return job.Job{}, fmt.Errorf("provisioning: %s: encode: %w", action, err)
 	}
 	return job.Job{
-		ID: relay.NewUUID(now), Account: acct, Kind: action.Kind(), Input: b, CreatedAt: now, Keep: a.opts.KeepJobs, List: List,
+		ID: relay.NewUUID(now), Account: acct, Kind: action.Kind(), Input: b, CreatedAt: now, Retention: a.opts.KeepJobs, List: List,
 	}, nil
 }
 
@@ -193,16 +193,16 @@ func (a *Actions) Job(ctx context.Context, acct relay.AccountID, id string) (job
 
 // JobFilter selects jobs; empty fields select all.
 type JobFilter struct {
-	State  job.State
-	Action Action
-	Name   string
-	Newest bool // the newest first; otherwise the oldest
+	State       job.State
+	Action      Action
+	Name        string
+	NewestFirst bool // otherwise the oldest job is first
 }
 
 // ListJobs returns a page of the account's jobs in the order of their creation, and their total
 // number.
 func (a *Actions) ListJobs(ctx context.Context, acct relay.AccountID, f JobFilter, page relay.Page) ([]job.Job, int, error) {
-	filter := job.Filter{List: List, State: f.State, Name: f.Name, Newest: f.Newest}
+	filter := job.Filter{List: List, State: f.State, Name: f.Name, NewestFirst: f.NewestFirst}
 	if f.Action != "" {
 		filter.Kind = f.Action.Kind()
 	}

@@ -43,8 +43,8 @@ func (p performer) perform(ctx context.Context, j job.Job) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(j.Settled) > 0 {
-		return p.finish(ctx, j, o, j.Settled)
+	if len(j.Settlement) > 0 {
+		return p.finish(ctx, j, o, j.Settlement)
 	}
 	// 1. Load the SIM. If the job no longer reserves it, another run has settled the job, or an
 	// inventory has reset the SIM.
@@ -59,8 +59,8 @@ func (p performer) perform(ctx context.Context, j job.Job) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(stored.Settled) > 0 {
-			return p.finish(ctx, j, o, stored.Settled)
+		if len(stored.Settlement) > 0 {
+			return p.finish(ctx, j, o, stored.Settlement)
 		}
 		return nil, job.Fail(simReset)
 	}

@@ -86,7 +86,7 @@ func aJobSettlesOnce(t *testing.T, open func(t *testing.T) *db.DB) {
 	if agreeing.Load() != 20 {
 		t.Errorf("%d of 20 callers got the result of the change, want all", agreeing.Load())
 	}
-	if got, err := job.NewStore(db).Get(t.Context(), 1, "j1"); err != nil || len(got.Settled) == 0 || got.State != job.Queued {
+	if got, err := job.NewStore(db).Get(t.Context(), 1, "j1"); err != nil || len(got.Settlement) == 0 || got.State != job.Queued {
 		t.Errorf("job = %+v, error %v; want a queued job with a settled result", got, err)
 	}
 	if _, total, err := NewSIMs(db).List(t.Context(), 1, Scope{Subscriber: subscriberOf(t, db)}, Query{Page: relay.Page{Number: 1, PerPage: 5}}); err != nil || total != 1 {

@@ -150,18 +150,18 @@ func (s *SIMs) Settle(
 ) (json.RawMessage, error) {
 	ref, label := job.Ref{Account: j.Account, ID: j.ID}, "job "+j.ID+": settle"
 	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (json.RawMessage, error) {
-		settled, err := job.Settled(ctx, tx, ref)
-		if err != nil || settled != nil {
-			return settled, err
+		settlement, err := job.LockSettlement(ctx, tx, ref)
+		if err != nil || settlement != nil {
+			return settlement, err
 		}
 		_, err = changeOne(ctx, tx, j.Account, iccid, func(sim *SIM) (err error) {
-			settled, err = change(sim)
+			settlement, err = change(sim)
 			return err
 		})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", label, err)
 		}
-		return settled, job.Settle(ctx, tx, ref, settled)
+		return settlement, job.Settle(ctx, tx, ref, settlement)
 	})
 }
 

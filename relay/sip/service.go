@@ -66,7 +66,7 @@ func (s *Service) Request(ctx context.Context, acct relay.AccountID, r Request) 
 		return o, fmt.Errorf("sip: order %s: encode: %w", o.Handle, err)
 	}
 	return o, s.deps.Submit.Submit(ctx, job.Job{
-		ID: o.Handle, Account: acct, Kind: Kind, Input: input, CreatedAt: now, Keep: HandleLifetime,
+		ID: o.Handle, Account: acct, Kind: Kind, Input: input, CreatedAt: now, Retention: HandleLifetime,
 	})
 }
 

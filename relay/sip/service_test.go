@@ -78,7 +78,7 @@ func TestRequest(t *testing.T) {
 	j := f.jobs[o.Handle]
 	relaytest.NoError(t, json.Unmarshal(j.Input, &stored))
 	relaytest.Equal(t, "the order in the job", stored, o)
-	relaytest.Equal(t, "account, kind and retention of the job", []any{int(j.Account), j.Kind, j.Keep}, []any{3, Kind, HandleLifetime})
+	relaytest.Equal(t, "account, kind and retention of the job", []any{int(j.Account), j.Kind, j.Retention}, []any{3, Kind, HandleLifetime})
 	if _, err := s.Request(t.Context(), 3, Request{From: day, To: day}); err != nil {
 		t.Errorf("a request without options: %v", err)
 	}

@@ -42,7 +42,7 @@ func (m *Meter) submit(ctx context.Context, acct relay.AccountID, id string, b b
 	}
 	return m.deps.Jobs.Submit(ctx, job.Job{
 		ID: fmt.Sprintf("%s-%d-%s", BlockKind, acct, id), Account: acct, Kind: BlockKind,
-		Input: input, CreatedAt: m.deps.Now(), Keep: keep,
+		Input: input, CreatedAt: m.deps.Now(), Retention: keep,
 	})
 }
 

@@ -99,14 +99,14 @@ func (f *fixture) AddSteps(_ context.Context, _ relay.AccountID, s Subject, step
 		return err
 	}
 	t := f.totals[s]
-	t.Done |= steps
+	t.Steps |= steps
 	f.totals[s] = t
 	return nil
 }
 
 func (f *fixture) RemoveSteps(_ context.Context, _ relay.AccountID, s Subject, steps Steps, limitBytes int64) error {
 	if t := f.totals[s]; t.Bytes < limitBytes {
-		t.Done &^= steps
+		t.Steps &^= steps
 		f.totals[s] = t
 	}
 	return nil
@@ -129,9 +129,9 @@ func (f *fixture) Any(_ context.Context, _ relay.AccountID, span Span, subscribe
 	}), nil
 }
 
-func (f *fixture) Read(_ context.Context, _ relay.AccountID, iccid sim.ICCID, span Span, after Cursor, limit int) ([]StoredRecord, error) {
+func (f *fixture) Read(_ context.Context, _ relay.AccountID, iccid sim.ICCID, span Span, cursor Cursor, limit int) ([]StoredRecord, error) {
 	records := f.recordsIn(iccid, span)
-	records = records[1+slices.IndexFunc(records, func(r StoredRecord) bool { return r.Cursor == after }):]
+	records = records[1+slices.IndexFunc(records, func(r StoredRecord) bool { return r.Cursor == cursor }):]
 	return records[:min(limit, len(records))], nil
 }
 
@@ -168,35 +168,35 @@ func (f *fixture) Rows(_ context.Context, id string, offset, limit int) ([]Row, 
 
 func (f *fixture) GetMany(_ context.Context, acct relay.AccountID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error) {
 	f.maxLookup = max(f.maxLookup, len(iccids))
-	found := make(map[sim.ICCID]sim.SIM)
+	sims := make(map[sim.ICCID]sim.SIM)
 	for _, iccid := range iccids {
 		if s, ok := f.sims[iccid]; ok && acct == 1 {
 			s.State, s.RequestedState = cmp.Or(s.State, sim.Active), sim.Active
-			found[iccid] = s
+			sims[iccid] = s
 		}
 	}
-	return found, f.failOnce("sims")
+	return sims, f.failOnce("sims")
 }
 
-func (f *fixture) Scan(_ context.Context, _ relay.AccountID, scope sim.Scope, after sim.ICCID, limit int) (found []sim.ICCID, err error) {
+func (f *fixture) Scan(_ context.Context, _ relay.AccountID, scope sim.Scope, lastICCID sim.ICCID, limit int) (iccids []sim.ICCID, err error) {
 	for iccid, s := range f.sims {
-		if iccid > after && (scope.Pool == "" || s.Pool == scope.Pool) && (scope.Subscriber == "" || s.Subscriber == scope.Subscriber) {
-			found = append(found, iccid)
+		if iccid > lastICCID && (scope.Pool == "" || s.Pool == scope.Pool) && (scope.Subscriber == "" || s.Subscriber == scope.Subscriber) {
+			iccids = append(iccids, iccid)
 		}
 	}
-	slices.Sort(found)
-	return found[:min(limit, len(found))], nil
+	slices.Sort(iccids)
+	return iccids[:min(limit, len(iccids))], nil
 }
 
 // table has pools or subscribers by id.
 type table[T any] map[string]T
 
 func (t table[T]) Get(_ context.Context, _ relay.AccountID, id string) (T, error) {
-	found, ok := t[id]
+	record, ok := t[id]
 	if !ok {
-		return found, relay.Errorf(relay.KindNotFound, "no record has the id %s", id)
+		return record, relay.Errorf(relay.KindNotFound, "no record has the id %s", id)
 	}
-	return found, nil
+	return record, nil
 }
 
 func (f *fixture) Suspend(_ context.Context, _ relay.AccountID, iccid sim.ICCID) error {
@@ -240,7 +240,7 @@ func (f *fixture) Do(ctx context.Context, _ string, do func(context.Context) (in
 }
 
 func (f *fixture) Submit(_ context.Context, j job.Job) error {
-	if stored, ok := f.jobs[j.ID]; ok && (!stored.State.Ended() || stored.Keep > time.Minute) {
+	if stored, ok := f.jobs[j.ID]; ok && (!stored.State.Ended() || stored.Retention > time.Minute) {
 		return nil
 	}
 	j.State = job.Queued
@@ -292,6 +292,7 @@ func use(id, iccid string, start time.Time, bytes int64) Record {
 	return Record{Account: 1, Use: cdr.Use{ID: id, ICCID: iccid, Start: start, Type: "data", Bytes: bytes}}
 }
 
+// recipients returns recipients with e-mail addresses.
 func recipients(addresses ...string) (list []sim.Recipient) {
 	for _, a := range addresses {
 		list = append(list, sim.Recipient{Email: a})

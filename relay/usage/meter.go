@@ -44,7 +44,7 @@ func (m *Meter) Take(ctx context.Context, records []Record) (unknown []int, err 
 	if err != nil {
 		return nil, err
 	}
-	known := make([]Record, 0, len(records))
+	counted := make([]Record, 0, len(records))
 	for i, r := range records {
 		stored, ok := sims[r.Account][sim.ICCID(r.Use.ICCID)]
 		if !ok {
@@ -52,12 +52,12 @@ func (m *Meter) Take(ctx context.Context, records []Record) (unknown []int, err 
 			continue
 		}
 		r.Pool = stored.Pool
-		known = append(known, r)
+		counted = append(counted, r)
 	}
-	if err := m.deps.Counters.Put(ctx, known); err != nil {
+	if err := m.deps.Counters.Put(ctx, counted); err != nil {
 		return nil, err
 	}
-	return unknown, m.enforce(ctx, known, sims)
+	return unknown, m.enforce(ctx, counted, sims)
 }
 
 // lookupBatch is the maximum number of SIMs in one lookup.
@@ -74,11 +74,11 @@ func (m *Meter) findSIMs(ctx context.Context, records []Record) (map[relay.Accou
 		slices.Sort(list)
 		sims[acct] = make(map[sim.ICCID]sim.SIM, len(list))
 		for chunk := range slices.Chunk(slices.Compact(list), lookupBatch) {
-			found, err := m.deps.SIMs.GetMany(ctx, acct, chunk)
+			chunkSIMs, err := m.deps.SIMs.GetMany(ctx, acct, chunk)
 			if err != nil {
 				return nil, err
 			}
-			maps.Copy(sims[acct], found)
+			maps.Copy(sims[acct], chunkSIMs)
 		}
 	}
 	return sims, nil
@@ -108,7 +108,7 @@ func (m *Meter) enforce(ctx context.Context, records []Record, sims map[relay.Ac
 			continue
 		}
 		reached[l.counter] = true
-		if l.subject.Scope == OfPool && !total.Done.Has(Blocked) {
+		if l.subject.Scope == OfPool && !total.Steps.Has(Blocked) {
 			if err := m.blockPool(ctx, l.account, l.subject); err != nil {
 				return err
 			}
@@ -152,7 +152,7 @@ func compareCounters(a, b counter) int {
 
 // counters returns the counters of the SIM and of the pool. If the SIM is in no pool, the
 // subject of the pool's counter has an empty id.
-func (r Record) counters() (ofSIM, ofPool counter) {
+func (r Record) counters() (simCounter, poolCounter counter) {
 	month := MonthOf(r.Use.Start)
 	return counter{r.Account, Subject{OfSIM, r.Use.ICCID, month}}, counter{r.Account, Subject{OfPool, r.Pool, month}}
 }
@@ -202,5 +202,5 @@ func (l limitedCounter) stepsDue(t Total) Steps {
 	if l.limit.HasAction() && t.Bytes >= l.limit.Monthly {
 		due |= Reached
 	}
-	return due &^ t.Done
+	return due &^ t.Steps
 }

@@ -84,8 +84,8 @@ func (s *Store) Any(ctx context.Context, acct relay.AccountID, span Span, subscr
 	if subscriber != "" {
 		statement, args = anyOfSubscriber, append(args, subscriber)
 	}
-	found, err := db.Values[int64](ctx, s.db, "usage records", statement, args...)
-	return len(found) > 0, err
+	rows, err := db.Values[int64](ctx, s.db, "usage records", statement, args...)
+	return len(rows) > 0, err
 }
 
 // Read returns up to limit records of a period after a cursor, by start time. If iccid is not
@@ -109,23 +109,23 @@ func (s *Store) Read(ctx context.Context, acct relay.AccountID, iccid sim.ICCID,
 	return db.List(ctx, s.db, "usage records", statement, fields, args...)
 }
 
-// Steps adds up the usage of a SIM in each step of a period.
-func (s *Store) Steps(ctx context.Context, acct relay.AccountID, iccid string, span Span, step time.Duration) ([]StepSum, error) {
+// IntervalSums adds up the usage of a SIM in each interval of a period.
+func (s *Store) IntervalSums(ctx context.Context, acct relay.AccountID, iccid string, span Span, interval time.Duration) ([]IntervalSum, error) {
 	const statement = `
-		SELECT started / $5 AS step, type, CAST(SUM(bytes) AS BIGINT), CAST(SUM(duration) AS BIGINT), COUNT(*)
+		SELECT started / $5 AS i, type, CAST(SUM(bytes) AS BIGINT), CAST(SUM(duration) AS BIGINT), COUNT(*)
 		FROM usage_record
 		WHERE account = $1
 		  AND iccid = $2
 		  AND started >= $3
 		  AND started < $4
-		GROUP BY step, type
-		ORDER BY step, type`
-	fields := func(sum *StepSum) []any {
+		GROUP BY i, type
+		ORDER BY i, type`
+	fields := func(sum *IntervalSum) []any {
 		var n int64
-		return []any{&n, &sum.Type, &sum.Bytes, &sum.Duration, &sum.Records, func() { sum.At = time.UnixMicro(n * step.Microseconds()).UTC() }}
+		return []any{&n, &sum.Type, &sum.Bytes, &sum.Duration, &sum.Records, func() { sum.At = time.UnixMicro(n * interval.Microseconds()).UTC() }}
 	}
 	return db.List(ctx, s.db, "usage of SIM "+iccid, statement, fields,
-		acct, iccid, span.From.UnixMicro(), span.To.UnixMicro(), step.Microseconds())
+		acct, iccid, span.From.UnixMicro(), span.To.UnixMicro(), interval.Microseconds())
 }
 
 // sumPage is the number of SIMs that are added up at a time.
@@ -163,16 +163,16 @@ func (s *Store) Sums(ctx context.Context, acct relay.AccountID, span Span, add f
 	}
 }
 
-// MonthOfAccount is the usage of an account's SIMs in a month, and the number of SIMs that reached
+// AccountUsage is the usage of an account's SIMs in a month, and the number of SIMs that reached
 // their monthly limit.
-type MonthOfAccount struct {
+type AccountUsage struct {
 	Account relay.AccountID
 	Bytes   float64
 	AtLimit int64
 }
 
-// Months returns the usage of all accounts in a month, without accounts that have no usage.
-func (s *Store) Months(ctx context.Context, month Month) ([]MonthOfAccount, error) {
+// AccountUsages returns the usage of all accounts in a month, without accounts that have no usage.
+func (s *Store) AccountUsages(ctx context.Context, month Month) ([]AccountUsage, error) {
 	const statement = `
 		SELECT t.account,
 		  SUM(CAST(t.bytes AS DOUBLE PRECISION)),
@@ -184,6 +184,6 @@ func (s *Store) Months(ctx context.Context, month Month) ([]MonthOfAccount, erro
 		WHERE t.scope = 'sim'
 		  AND t.month = $1
 		GROUP BY t.account`
-	fields := func(m *MonthOfAccount) []any { return []any{&m.Account, &m.Bytes, &m.AtLimit} }
+	fields := func(u *AccountUsage) []any { return []any{&u.Account, &u.Bytes, &u.AtLimit} }
 	return db.List(ctx, s.db, "usage of accounts", statement, fields, month)
 }

@@ -38,9 +38,9 @@ type Sum struct {
 	Bytes int64
 }
 
-// StepSum is the usage of a SIM, of one type, in a step of a period.
-type StepSum struct {
-	At       time.Time // beginning of the step
+// IntervalSum is the usage of a SIM, of one type, in an interval of a period.
+type IntervalSum struct {
+	At       time.Time // beginning of the interval
 	Type     string    // one of cdr.Types
 	Bytes    int64
 	Duration int64 // seconds
@@ -78,7 +78,7 @@ type Subject struct {
 // Total is the usage of a subject in bytes and the recorded steps.
 type Total struct {
 	Bytes int64
-	Done  Steps
+	Steps Steps
 }
 
 // Steps is a set of actions that are taken when usage reaches a limit.

@@ -115,16 +115,16 @@ func (s *Service) newRows(ctx context.Context, acct relay.AccountID, sums []Sum,
 	rows := make([]Row, len(sums))
 	for i, sum := range sums {
 		id := sims[iccids[i]].Subscriber
-		name, known := companies[id]
-		if !known && id != "" {
-			found, err := s.deps.Subscribers.Get(ctx, acct, id)
+		name, cached := companies[id]
+		if !cached && id != "" {
+			subscriber, err := s.deps.Subscribers.Get(ctx, acct, id)
 			if err != nil && relay.KindOf(err) != relay.KindNotFound {
 				return nil, err
 			}
 			if len(companies) >= maxCompanies {
 				clear(companies)
 			}
-			name = found.CompanyName
+			name = subscriber.CompanyName
 			companies[id] = name
 		}
 		rows[i] = Row{ICCID: sum.ICCID, Subscriber: id, Company: name, Bytes: sum.Bytes}

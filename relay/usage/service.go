@@ -83,7 +83,7 @@ func (s *Service) submit(ctx context.Context, acct relay.AccountID, kind job.Kin
 		return "", fmt.Errorf("usage: request: encode: %w", err)
 	}
 	j := job.Job{
-		ID: relay.NewUUID(now), Account: acct, Kind: kind, Input: input, CreatedAt: now, Keep: jobRetention,
+		ID: relay.NewUUID(now), Account: acct, Kind: kind, Input: input, CreatedAt: now, Retention: jobRetention,
 		List: s.deps.List, Name: r.Name,
 	}
 	return j.ID, s.deps.Jobs.Submit(ctx, j)

@@ -106,7 +106,7 @@ func TestACDRFileHasTheRecordsOfItsTime(t *testing.T) {
 				t.Errorf("CDR of a queued job: error %v, want %v", err, ErrNotCompleted)
 			}
 			j := f.jobs[id]
-			relaytest.Equal(t, "list, kind and retention of the job", []any{j.List, j.Kind, j.Keep}, []any{"mno", CDRKind, jobRetention})
+			relaytest.Equal(t, "list, kind and retention of the job", []any{j.List, j.Kind, j.Retention}, []any{"mno", CDRKind, jobRetention})
 			f.broken = "make"
 			f.runJob(s, id)
 			f.runJob(s, id)

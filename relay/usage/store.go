@@ -63,10 +63,10 @@ func totalsOf(records []Record) *db.Batch {
 	sums := make(map[counter]int64)
 	for _, r := range records {
 		bytes := min(r.Use.Bytes, maxTotal)
-		ofSIM, ofPool := r.counters()
-		sums[ofSIM] = min(sums[ofSIM], maxTotal-bytes) + bytes
+		simCounter, poolCounter := r.counters()
+		sums[simCounter] = min(sums[simCounter], maxTotal-bytes) + bytes
 		if r.Pool != "" {
-			sums[ofPool] = min(sums[ofPool], maxTotal-bytes) + bytes
+			sums[poolCounter] = min(sums[poolCounter], maxTotal-bytes) + bytes
 		}
 	}
 	b := db.NewBatch("account, scope, subject, month, bytes")
@@ -89,7 +89,7 @@ func (s *Store) Totals(ctx context.Context, acct relay.AccountID, subjects []Sub
 	keys := db.BatchOf("account, scope, subject, month", subjects, func(s *Subject) []any {
 		return []any{acct, s.Scope, s.ID, s.Month}
 	})
-	fields := func(t *Total) []any { return []any{&t.Bytes, &t.Done} }
+	fields := func(t *Total) []any { return []any{&t.Bytes, &t.Steps} }
 	return db.Numbered(ctx, s.db, "usage totals", statement, len(subjects), fields, keys)
 }
 

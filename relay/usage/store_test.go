@@ -20,16 +20,16 @@ import (
 
 func TestUsage(t *testing.T) {
 	dbtest.Each(t, NewStore, map[string]func(*testing.T, *Store){
-		"records are stored once and read in order":  testRecordsAreStoredOnce,
-		"a record is added once to its SIM and pool": testARecordIsAddedOnce,
-		"Any reports whether there are records":      testAny,
-		"Sums adds up the records of each SIM":       testSums,
-		"Steps adds up the records of a SIM":         testSteps,
-		"Months returns the usage of accounts":       testMonths,
-		"a total does not overflow":                  testTotalsDoNotOverflow,
-		"reports expire":                             testReportsExpire,
-		"a closed database is unavailable":           testClosedDatabase,
-		"pages and sums are read through indexes":    testIndexes,
+		"records are stored once and read in order":   testRecordsAreStoredOnce,
+		"a record is added once to its SIM and pool":  testARecordIsAddedOnce,
+		"Any reports whether there are records":       testAny,
+		"Sums adds up the records of each SIM":        testSums,
+		"IntervalSums adds up the records of a SIM":   testIntervalSums,
+		"AccountUsages returns the usage of accounts": testAccountUsages,
+		"a total does not overflow":                   testTotalsDoNotOverflow,
+		"reports expire":                              testReportsExpire,
+		"a closed database is unavailable":            testClosedDatabase,
+		"pages and sums are read through indexes":     testIndexes,
 	})
 }
 
@@ -50,9 +50,9 @@ func put(t *testing.T, s *Store, records ...Record) {
 
 func readUses(t *testing.T, s *Store, acct relay.AccountID, iccid sim.ICCID, first, last int) (uses []cdr.Use) {
 	t.Helper()
-	var after Cursor
+	var cursor Cursor
 	for {
-		page, err := s.Read(t.Context(), acct, iccid, Span{From: atSecond(first), To: atSecond(last)}, after, 2)
+		page, err := s.Read(t.Context(), acct, iccid, Span{From: atSecond(first), To: atSecond(last)}, cursor, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func readUses(t *testing.T, s *Store, acct relay.AccountID, iccid sim.ICCID, fir
 		if len(page) < 2 {
 			return uses
 		}
-		after = page[1].Cursor
+		cursor = page[1].Cursor
 	}
 }
 
@@ -86,21 +86,21 @@ func testRecordsAreStoredOnce(t *testing.T, s *Store) {
 	}
 }
 
-func testSteps(t *testing.T, s *Store) {
+func testIntervalSums(t *testing.T, s *Store) {
 	sms := Record{Account: 1, Use: cdr.Use{ID: "s", ICCID: "A", Start: atSecond(0), Type: "sms"}}
 	put(t, s, record(1, "a", "A", 0, 1), record(1, "b", "A", 3599, 2), sms, record(1, "c", "A", 3600, 4), record(1, "d", "A", 86400, 8), record(1, "e", "B", 0, 16), record(2, "a", "A", 0, 32))
 	hour := func(n int) time.Time { return time.Date(2026, 11, 20, 12+n, 0, 0, 0, time.UTC) }
 	for _, tc := range []struct {
 		name       string
 		start, end time.Time
-		step       time.Duration
-		want       []StepSum
+		interval   time.Duration
+		want       []IntervalSum
 	}{
-		{"by hour", hour(0), hour(24), time.Hour, []StepSum{{At: hour(0), Type: "data", Bytes: 3, Duration: 14, Records: 2}, {At: hour(0), Type: "sms", Records: 1}, {At: hour(1), Type: "data", Bytes: 4, Duration: 7, Records: 1}}},
-		{"by day", hour(0), hour(48), 24 * time.Hour, []StepSum{{At: hour(-12), Type: "data", Bytes: 7, Duration: 21, Records: 3}, {At: hour(-12), Type: "sms", Records: 1}, {At: hour(12), Type: "data", Bytes: 8, Duration: 7, Records: 1}}},
+		{"by hour", hour(0), hour(24), time.Hour, []IntervalSum{{At: hour(0), Type: "data", Bytes: 3, Duration: 14, Records: 2}, {At: hour(0), Type: "sms", Records: 1}, {At: hour(1), Type: "data", Bytes: 4, Duration: 7, Records: 1}}},
+		{"by day", hour(0), hour(48), 24 * time.Hour, []IntervalSum{{At: hour(-12), Type: "data", Bytes: 7, Duration: 21, Records: 3}, {At: hour(-12), Type: "sms", Records: 1}, {At: hour(12), Type: "data", Bytes: 8, Duration: 7, Records: 1}}},
 		{"without records", hour(48), hour(72), time.Hour, nil},
 	} {
-		got, err := s.Steps(t.Context(), 1, "A", Span{From: tc.start, To: tc.end}, tc.step)
+		got, err := s.IntervalSums(t.Context(), 1, "A", Span{From: tc.start, To: tc.end}, tc.interval)
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, "the sums "+tc.name, got, tc.want)
 	}
@@ -118,45 +118,45 @@ func testARecordIsAddedOnce(t *testing.T, s *Store) {
 	subject := func(scope Scope, id string, m Month) Subject {
 		return Subject{Scope: scope, ID: id, Month: m}
 	}
-	sim, pool := subject(OfSIM, "A", 202611), subject(OfPool, "p", 202611)
+	simSubject, poolSubject := subject(OfSIM, "A", 202611), subject(OfPool, "p", 202611)
 	for range 2 { // the second call changes nothing
-		if err := s.AddSteps(t.Context(), 1, pool, Warned); err != nil {
+		if err := s.AddSteps(t.Context(), 1, poolSubject, Warned); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.AddSteps(t.Context(), 1, pool, Reached); err != nil {
+	if err := s.AddSteps(t.Context(), 1, poolSubject, Reached); err != nil {
 		t.Fatal(err)
 	}
 	got, err := s.Totals(t.Context(), 1, []Subject{
-		sim, pool, subject(OfSIM, "B", 202611), subject(OfSIM, "A", 202612), subject(OfPool, "p", 202612), subject(OfSIM, "p", 202611),
+		simSubject, poolSubject, subject(OfSIM, "B", 202611), subject(OfSIM, "A", 202612), subject(OfPool, "p", 202612), subject(OfSIM, "p", 202611),
 	})
-	want := []Total{{Bytes: 23}, {Bytes: 20, Done: Warned | Reached}, {Bytes: 400}, {Bytes: 1000}, {Bytes: 1000}, {}}
+	want := []Total{{Bytes: 23}, {Bytes: 20, Steps: Warned | Reached}, {Bytes: 400}, {Bytes: 1000}, {Bytes: 1000}, {}}
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the totals", got, want)
 	for _, limitBytes := range []int64{20, 21} { // the pool has used 20 bytes
-		relaytest.NoError(t, s.RemoveSteps(t.Context(), 1, pool, Reached|Blocked, limitBytes))
-		got, err := s.Totals(t.Context(), 1, []Subject{pool})
-		if err != nil || got[0].Done.Has(Reached) != (limitBytes == 20) || !got[0].Done.Has(Warned) || got[0].Bytes != 20 {
-			t.Errorf("RemoveSteps with limit %d: totals %+v, error %v", limitBytes, got, err)
+		relaytest.NoError(t, s.RemoveSteps(t.Context(), 1, poolSubject, Reached|Blocked, limitBytes))
+		got, err := s.Totals(t.Context(), 1, []Subject{poolSubject})
+		if err != nil || got[0].Steps.Has(Reached) != (limitBytes == 20) || !got[0].Steps.Has(Warned) || got[0].Bytes != 20 {
+			t.Errorf("RemoveSteps with limit %d: totals %+v, error %v; want Reached only with limit 20", limitBytes, got, err)
 		}
 	}
 	put(t, s, record(1, "z", "A", 0, 1)) // another record keeps the steps
-	if got, err := s.Totals(t.Context(), 1, []Subject{sim}); err != nil {
+	if got, err := s.Totals(t.Context(), 1, []Subject{simSubject}); err != nil {
 		t.Error(err)
 	} else {
 		relaytest.Equal(t, "the bytes of the SIM", got[0].Bytes, 24)
 	}
 }
 
-func testMonths(t *testing.T, s *Store) {
+func testAccountUsages(t *testing.T, s *Store) {
 	limited := func(iccid sim.ICCID, bytes int64) sim.SIM {
 		return sim.SIM{ICCID: iccid, State: sim.Active, Limit: sim.Limit{Monthly: bytes}}
 	}
 	relaytest.NoError(t, sim.NewSIMs(s.db).Declare(t.Context(), 1, []sim.SIM{limited("A", 10), limited("B", 11), limited("C", 0)}, false))
 	put(t, s, record(1, "a", "A", 0, 10), record(1, "b", "B", 0, 10), record(1, "c", "C", 0, 5), record(1, "d", "A", 15*86400, 99))
-	got, err := s.Months(t.Context(), 202611)
+	got, err := s.AccountUsages(t.Context(), 202611)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the usage in November", got, []MonthOfAccount{{Account: 1, Bytes: 25, AtLimit: 1}})
+	relaytest.Equal(t, "the usage in November", got, []AccountUsage{{Account: 1, Bytes: 25, AtLimit: 1}})
 }
 
 func testAny(t *testing.T, s *Store) {
@@ -261,10 +261,10 @@ func testReportsExpire(t *testing.T, s *Store) {
 func testClosedDatabase(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.db.Close())
 	ctx, subject := context.Background(), Subject{Scope: OfSIM, ID: "A", Month: 202611}
-	_, totals := s.Totals(ctx, 1, []Subject{subject})
+	_, totalsErr := s.Totals(ctx, 1, []Subject{subject})
 	for name, err := range map[string]error{
 		"put": s.Put(ctx, []Record{record(1, "a", "A", 0, 1)}), "add steps": s.AddSteps(ctx, 1, subject, Warned),
-		"remove steps": s.RemoveSteps(ctx, 1, subject, Warned, 1), "totals": totals,
+		"remove steps": s.RemoveSteps(ctx, 1, subject, Warned, 1), "totals": totalsErr,
 	} {
 		if relay.KindOf(err) != relay.KindUnavailable {
 			t.Errorf("%s: error %v, want kind unavailable", name, err)

@@ -104,7 +104,7 @@ func (g *Gateway) accountFigures(devices *iot.Service) func(context.Context) ([]
 			return nil, err
 		}
 		now := time.Now()
-		months, err := g.records.Usage.Months(ctx, usage.MonthOf(now))
+		usages, err := g.records.Usage.AccountUsages(ctx, usage.MonthOf(now))
 		if err != nil {
 			return nil, err
 		}
@@ -119,15 +119,15 @@ func (g *Gateway) accountFigures(devices *iot.Service) func(context.Context) ([]
 			}
 			sims[c.Account][c.State] = c.SIMs
 		}
-		monthByAccount := make(map[relay.AccountID]usage.MonthOfAccount, len(months))
-		for _, m := range months {
-			monthByAccount[m.Account] = m
+		usageByAccount := make(map[relay.AccountID]usage.AccountUsage, len(usages))
+		for _, u := range usages {
+			usageByAccount[u.Account] = u
 		}
 		figures := make([]admin.AccountFigures, len(accounts))
 		for i, a := range accounts {
 			figures[i] = admin.AccountFigures{
 				ID: a.ID, Name: a.Name, Devices: deviceCounts[a.ID].Devices, Silent: deviceCounts[a.ID].Silent,
-				RaisedAlarms: alarms[a.ID], SIMs: sims[a.ID], SIMsAtLimit: monthByAccount[a.ID].AtLimit, UsageBytes: monthByAccount[a.ID].Bytes,
+				RaisedAlarms: alarms[a.ID], SIMs: sims[a.ID], SIMsAtLimit: usageByAccount[a.ID].AtLimit, UsageBytes: usageByAccount[a.ID].Bytes,
 			}
 			if balance, known := credits[a.ID]; known {
 				figures[i].Credits = &balance

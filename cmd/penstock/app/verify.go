@@ -118,7 +118,7 @@ func (v verifyCommand) verifyStore(env client.Environment, heads []string) (good
 	defer progress.End()
 	progress.Expect(int64(len(accounts)))
 	for _, a := range accounts {
-		n, ok, err := v.verifyAccount(env.Context, progress.Over(env.Stdout), s, a, heads)
+		n, ok, err := v.verifyAccount(env.Context, progress.ResultWriter(env.Stdout), s, a, heads)
 		progress.Add(1)
 		if err != nil {
 			return false, err

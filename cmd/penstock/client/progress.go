@@ -101,9 +101,9 @@ func (p *Progress) End() {
 	}
 }
 
-// Over returns a writer for results on the same terminal. The writer clears the line of the progress
+// ResultWriter returns a writer for results on the same terminal. The writer clears the line of the progress
 // before each write.
-func (p *Progress) Over(writer io.Writer) io.Writer {
+func (p *Progress) ResultWriter(writer io.Writer) io.Writer {
 	if p == nil {
 		return writer
 	}
