@@ -60,9 +60,9 @@ func (p *Processor) Parse(item *intake.Item) (content *post, keys []uint64, err 
 	return content, nil, nil
 }
 
-// Describe returns the numbers of records.
+// Describe returns the number of records.
 func (p *Processor) Describe(item intake.ParsedItem[*post]) string {
-	return fmt.Sprintf("records: %d of calls, %d of SIM usage", len(item.Content.calls), len(item.Content.uses))
+	return fmt.Sprintf("records: %d", len(item.Content.calls)+len(item.Content.uses))
 }
 
 // Process saves the records of posts. Records that an earlier attempt has saved are not saved again.

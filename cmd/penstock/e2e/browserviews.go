@@ -55,7 +55,7 @@ func (b *Browser) Inspect(name, axe string, wantTexts ...string) {
 		if !b.EvaluateCondition(fmt.Sprintf("innerWidth === %d", s.width)) {
 			b.Do(chromedp.EmulateViewport(s.width, 900), chromedp.Reload())
 			for _, text := range wantTexts {
-				b.AwaitCondition(name+" has loaded in "+s.name, fmt.Sprintf("document.body.textContent.includes(%q)", strings.ReplaceAll(text, "\n", "")))
+				b.AwaitCondition(name+" has loaded in "+s.name, fmt.Sprintf(`document.body.textContent.replaceAll("\u00a0", " ").includes(%q)`, strings.ReplaceAll(text, "\n", "")))
 			}
 		}
 		if !b.EvaluateCondition(`"axe" in window`) {

@@ -32,7 +32,7 @@ func TestListsShowWhatIsStillToBeDone(t *testing.T) {
 	b.Press("Deliveries")
 	b.AwaitText("Retrying", "next attempt ", "Select all that have ended (1)", "Nothing was sent: mail is simulated.")
 	b.Press("Events")
-	b.AwaitText("Processed", "to relay g1: Retrying", "to relay g2: Simulated", "Select all on this page (5)")
+	b.AwaitText("Processed", "to relay g1: Retrying", "to relay g2: Simulated", "Add a relay Retry", "Select all on this page (5)")
 	b.Click("#all")
 	b.AwaitText("Replay selected (5)")
 	b.Press("Devices")

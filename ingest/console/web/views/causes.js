@@ -112,12 +112,14 @@ export function causes(names, signal, { none = "", limit = 12 } = {}) {
       g.kind.about(first),
       long(g.kind.reason(first)),
       when(g.kind.at(first)),
-      g.kind.remedy && may(g.kind.remedy[0]) && [g.kind.remedy[1](), " "],
-      g.kind.retry &&
-        may(g.kind.retry) &&
-        button(n === 1 ? "Retry" : "Retry " + n, retry(g), {
-          "aria-label": "Retry " + n + " × " + g.kind.noun[0] + " " + g.kind.reason(first)
-        })
+      [
+        g.kind.remedy && may(g.kind.remedy[0]) && [g.kind.remedy[1](), " "],
+        g.kind.retry &&
+          may(g.kind.retry) &&
+          button(n === 1 ? "Retry" : "Retry " + n, retry(g), {
+            "aria-label": "Retry " + n + " × " + g.kind.noun[0] + " " + g.kind.reason(first)
+          })
+      ]
     ];
   };
   const place = section(
