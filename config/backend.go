@@ -32,6 +32,8 @@ func (l *Lookup) validate(m *strict.Mistakes) {
 	u, err := url.Parse(strings.ReplaceAll(l.URL, "%number", "0"))
 	if l.Type == HTTP && (err != nil || !isWebURL(u)) {
 		m.Add("lookup.url", "expected an http or https URL") // not quoted, because it may contain a secret
+	} else if l.Type == HTTP && strings.ContainsAny(l.URL, "?#") && !strings.Contains(l.URL, "%number") {
+		m.Add("lookup.url", "expected %%number in a URL with a query")
 	}
 	asciiField(m, "lookup.token", l.Token, 4096)
 	m.AddIf(l.Timeout < 100*time.Millisecond || l.Timeout > time.Minute, "lookup.timeout", "expected 100ms to 1m, got %q", l.Timeout)

@@ -113,16 +113,16 @@ func (c *Client) build(ctx context.Context, req outbox.Request) (*http.Request, 
 	return httpReq, c.setHeader(httpReq, req)
 }
 
-// Preview returns a request as Do would send it: every header field, and the URL
-// without credentials, which become a header. It returns an error for a request that can never
-// be sent.
+// Preview returns a request as Do would send it: every header field, and the URL without its
+// fragment and its credentials, which become a header. It returns an error for a request that
+// can never be sent.
 func (c *Client) Preview(ctx context.Context, req outbox.Request) (outbox.Request, error) {
 	httpReq, err := c.build(ctx, req)
 	if err != nil {
 		return req, err
 	}
 	u := *httpReq.URL
-	u.User = nil
+	u.User, u.Fragment, u.RawFragment = nil, "", ""
 	headers := map[string]string{"Host": httpReq.Host, "Content-Length": strconv.Itoa(len(req.Body))}
 	if len(req.Body) == 0 && (req.Method == http.MethodGet || req.Method == http.MethodHead) {
 		delete(headers, "Content-Length")

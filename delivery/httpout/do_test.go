@@ -104,6 +104,13 @@ func TestDoSendsTheFieldsOfTheRequest(t *testing.T) {
 	}
 }
 
+func TestAPreviewHasTheURLThatIsSent(t *testing.T) {
+	r, err := newClient(t, Options{}).Preview(t.Context(), get("http://u:p@127.0.0.1:9/in?m=a%20b#frag%20ment"))
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the URL", r.URL, "http://127.0.0.1:9/in?m=a%20b")
+	relaytest.Equal(t, "the credentials", r.Headers["Authorization"], "Basic dTpw")
+}
+
 func TestARedirectIsReturnedAndNotFollowed(t *testing.T) {
 	var hits atomic.Int32
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
