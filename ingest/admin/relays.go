@@ -196,7 +196,7 @@ func (s *Surface) explainRelay(c *fiber.Ctx, sel *selection) error {
 	}
 	if r := e.Matched; r != nil {
 		view.Matched = &matchedJSON{
-			Kind: r.Kind, ID: r.ID, Account: r.Account, Reason: e.Reason, Action: r.Action.Name,
+			Kind: r.Kind, ID: r.ID, Account: r.Account, Reason: e.MatchReason, Action: r.Action.Name,
 			Parameters: append([]string{}, r.Action.Parameters...), Filter: r.Filter,
 		}
 	}
