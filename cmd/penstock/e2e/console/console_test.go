@@ -170,9 +170,9 @@ func createWarmAlarm(g *e2e.Gateway) {
 func checkRulesAndAlarms(b *e2e.Browser, g *e2e.Gateway) {
 	createWarmAlarm(g)
 	b.Press("Rules")
-	b.AwaitText("values.temperature > 30", "Enabled", "<b>Gate</b>", "acme")
+	b.AwaitText("temperature is above 30", "Enabled", "<b>Gate</b>", "acme")
 	b.Click("tbody a")
-	b.AwaitText("Mail addresses, one a line", "Its alarms", "Delete rule")
+	b.AwaitText("Email addresses, one per line", "Its alarms", "Delete rule")
 	b.Press("Its alarms")
 	b.AwaitText("Raised", "shed", "temperature 31 °C")
 	b.Click("button.open")

@@ -77,7 +77,7 @@ func createRecordsForViews(g *e2e.Gateway) []view {
 		{"decoders", "decoders", []string{"lpp", "OK"}},
 		{"decoder", "decoders?id=sent&account=1", []string{"Replay history", "no failures", "Map key"}},
 		{"rules", "rules", []string{"Too warm", "Enabled"}},
-		{"rule", "rules?id=warm&account=1", []string{"Too warm", "Try on last frames", "Delete rule"}},
+		{"rule", "rules?id=warm&account=1", []string{"Too warm", "Try on its last 10 frames", "Delete rule"}},
 		{"new-rule", "rules?id=new&account=1", []string{"New rule", "Create rule"}},
 		{"alarms", "alarms", []string{"Raised", "Too warm", "shed", "temperature 31 °C"}},
 		{"try", "try?decoder_id=lpp&form=hex&payload=01670110&account=1", []string{"27.2"}},

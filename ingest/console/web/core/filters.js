@@ -130,16 +130,16 @@ export const labels = {
 
 // actionWords name the actions of relays and rules.
 const actionWords = {
-  http_get: "HTTP request, fields in its URL",
-  http_post: "HTTP request, fields in its body",
-  email: "Mail",
+  http_get: "HTTP, fields in URL",
+  http_post: "HTTP, fields in body",
+  email: "Email",
   sms: "SMS",
   mvno: "To the SIM",
   black_hole: "Discard",
   inactive: "Discard",
-  dialogue_get: "X-E3 request, fields in its URL",
-  dialogue_post: "X-E3 request, fields in its body",
-  ms_outlook: "Outlook mail",
+  dialogue_get: "X-E3, fields in URL",
+  dialogue_post: "X-E3, fields in body",
+  ms_outlook: "Outlook email",
   desktopsms: "Inbox",
   inbound_gw: "Another gateway"
 };

@@ -10,7 +10,7 @@ import { guard, saved, unsaved } from "./unsaved.js";
 const timePattern = "\\d{4}-\\d{2}-\\d{2}([ T]\\d{2}:\\d{2}(:\\d{2})?)?";
 
 const inputTypes = {
-  number: { inputmode: "numeric" },
+  number: { inputmode: "numeric", pattern: "[+\\-]?\\d+", title: "A whole number" },
   time: { pattern: timePattern, placeholder: "e.g. 2026-11-30 14:00", "data-kind": "time" },
   area: { spellcheck: "false" },
   password: { type: "password" },
@@ -96,6 +96,13 @@ export function valuesOf(form) {
   return values;
 }
 
+// reveal shows or hides a part of a form. The browser does not validate the inputs of a hidden part, and
+// valuesOf omits them.
+export function reveal(part, shown) {
+  part.hidden = !shown;
+  for (const input of part.querySelectorAll("input, select, textarea")) input.disabled = !shown;
+}
+
 // linesOf returns the lines of a text area without the empty ones.
 export const linesOf = (text) =>
   (text || "")
@@ -105,9 +112,10 @@ export const linesOf = (text) =>
 
 // inputOf finds the input of an error's path: "parameters.0" is in the input parameters.
 function inputOf(form, path, aliases) {
-  for (let name = aliases[path] || path; name; name = name.slice(0, Math.max(0, name.lastIndexOf(".")))) {
-    const found = form.elements[aliases[name] || name];
-    if (found && found.name && !found.closest("[hidden]")) return found;
+  const shown = (name) => name && form.elements[name]?.name && !form.elements[name].closest("[hidden]");
+  for (let name = path; name; name = name.slice(0, Math.max(0, name.lastIndexOf(".")))) {
+    const found = [aliases[name], name].find(shown);
+    if (found) return form.elements[found];
   }
   return null;
 }

@@ -1,8 +1,32 @@
 // Records of an account to pick from by name: [[id, name]].
 
+import { accountNames } from "../core/accounts.js";
 import { all, call } from "../core/api.js";
+import { h } from "../core/dom.js";
+import { pick } from "../core/form.js";
 import { plural } from "../core/format.js";
 import { may } from "../core/session.js";
+
+// ofAccount is the choice of an account, and the fields that depend on it: those of fieldsOf(account), made
+// again after each choice.
+export function ofAccount(value, fieldsOf, props) {
+  let drawn = value || "";
+  const place = h("div", { class: "wide fields" }, fieldsOf(drawn));
+  const changed = (acct) => {
+    if (acct === drawn) return;
+    drawn = acct;
+    place.replaceChildren(...fieldsOf(acct));
+  };
+  return [pick("account", "Account", accountNames, value, { ...props, changed }), place];
+}
+
+// named returns the records of one or all accounts that an operation lists; of all accounts with the name of
+// theirs.
+export const named = async (op, acct) =>
+  (await all(op, { query: { account: acct } })).map((x) => [
+    x.id,
+    (x.name || x.identifier || x.id) + (!acct && x.account_name ? " (" + x.account_name + ")" : "")
+  ]);
 
 export const decodersOf = async (acct) =>
   (acct ? await all("listDecodersOfAccounts", { query: { account: acct } }) : []).map((d) => [d.id, d.name || d.id]);
@@ -37,12 +61,28 @@ const decoders = records("listDecodersOfAccounts");
 export const loadDecoders = decoders.load;
 export const decoderName = (acct, id) => (decoders.get(acct, id) || {}).name || id;
 
+// locationNames has the names of locations by account and id, as far as loadScopes has loaded them.
+const locationNames = new Map();
+
+// loadScopes loads the names of the decoders and locations in the scopes of rules; a name that is missing
+// is shown as the id.
+export async function loadScopes(rules, signal) {
+  const isMissing = (r) => r.devices.location_id && !locationNames.has(r.account + "/" + r.devices.location_id);
+  const accounts = new Set(rules.filter(isMissing).map((r) => String(r.account)));
+  const load = async (acct) => {
+    for (const [id, name] of await locationsOf(acct)) locationNames.set(acct + "/" + id, name);
+  };
+  await Promise.allSettled([loadDecoders(signal), ...[...accounts].map(load)]);
+}
+
 // scopeText describes the devices of a rule.
 export const scopeText = (r) =>
   Object.entries(r.devices)
     .map(([name, value]) => {
       if (name === "ids") return plural(value.length, "device");
-      return name.replace("_id", "") + " " + (name === "decoder_id" ? decoderName(r.account, value) : value);
+      if (name === "decoder_id") return "decoder " + decoderName(r.account, value);
+      if (name === "location_id") return "location " + (locationNames.get(r.account + "/" + value) || value);
+      return name + " " + value;
     })
     .join(", ") || "all";
 

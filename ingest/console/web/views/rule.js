@@ -4,13 +4,13 @@
 import { account, accountNames } from "../core/accounts.js";
 import { go, link } from "../core/address.js";
 import { all, call } from "../core/api.js";
-import { button, code, h, pairs, redraw, stamp, state, told } from "../core/dom.js";
-import { ask, during, editor, field, linesOf, pick, valuesOf } from "../core/form.js";
+import { button, code, h, pairs, redraw, stamp, state, told, when } from "../core/dom.js";
+import { ask, during, editor, field, linesOf, pick, reveal, valuesOf } from "../core/form.js";
 import { actionWord } from "../core/filters.js";
-import { plural } from "../core/format.js";
+import { cut, plural } from "../core/format.js";
 import { may, mayChange, ownAccount } from "../core/session.js";
 import { muteIn } from "./mutes.js";
-import { decodersOf, devicesOf, loadDecoders, locationsOf, scopeText } from "./pickers.js";
+import { decodersOf, devicesOf, loadScopes, locationsOf, scopeText } from "./pickers.js";
 import { triedRules } from "./tryrule.js";
 
 const comparisons = [
@@ -27,16 +27,20 @@ const triggers = [
   ["event", "a device sends an event"]
 ];
 const actionNames = [
-  ["email", "Send a mail"],
+  ["email", "Send an email"],
   ["http_post", actionWord("http_post")],
   ["http_get", actionWord("http_get")],
   ["sms", "Send an SMS"]
 ];
 const targets = {
-  email: "Mail addresses, one a line",
-  http_post: "URLs, one a line",
-  http_get: "URLs, one a line",
-  sms: "Numbers, one a line"
+  email: "Email addresses, one per line",
+  http_post: "URLs, one per line",
+  http_get: "URLs, one per line",
+  sms: "Numbers, one per line"
+};
+const examples = {
+  reading: "Such as values.temperature > 30 and hour < 6.",
+  event: 'Such as event.type == "status" and event.battery < 20.'
 };
 const scopes = [
   ["", "All devices"],
@@ -79,26 +83,36 @@ function simple(when) {
   return found && { key: found[1] || JSON.parse(found[2]), compare: found[3], limit: found[4] };
 }
 
+// conditionText describes the condition of a rule; an expression that the form cannot show is code.
+export function conditionText(r) {
+  const compared = r.on === "reading" && simple(r.when);
+  if (compared) return compared.key + " " + new Map(comparisons).get(compared.compare) + " " + compared.limit;
+  if (r.on === "silent") return "silent for " + r.silent_for;
+  return r.when ? code(cut(r.when, 80)) : "every " + (r.on === "event" ? "event" : "frame");
+}
+
 // valueOfKey writes the value of a key in a condition.
 const valueOfKey = (key) => (/^[a-z_]\w*$/i.test(key) ? "values." + key : "values[" + JSON.stringify(key) + "]");
 
-// bodyOf returns the rule of a form. Fields that the form does not show are those of original.
+// bodyOf returns the rule of a form. What the form hides is empty in the rule; what it cannot show stays as in
+// original.
 function bodyOf(v, original) {
-  const rule = { name: v.name, on: v.on, enabled: original ? original.enabled : true };
-  if (v.id) rule.id = v.id;
+  const rule = {
+    name: v.name,
+    on: v.on,
+    enabled: original ? original.enabled : true,
+    when: v.key ? valueOfKey(v.key) + " " + v.compare + " " + v.limit : v.when || "",
+    clear: v.clear || "",
+    for: v.for || "",
+    silent_for: v.silent_for || "",
+    repeat: v.repeat || "never"
+  };
   if (v.scope === "kept") rule.devices = original.devices;
   else if (v.scope) rule.devices = { [v.scope]: v.scope === "ids" ? [v.ids] : v[v.scope] };
   else if (original) rule.devices = {};
-  if (v.on === "silent") rule.silent_for = v.silent_for;
-  const condition =
-    v.mode === "expression" ? v.when || "" : v.key ? valueOfKey(v.key) + " " + v.compare + " " + v.limit : "";
-  if (condition || original) rule.when = condition;
-  if (v.for || original) rule.for = v.for || "";
-  if (v.on === "reading" && v.mode === "expression" && (v.clear || original)) rule.clear = v.clear || "";
-  rule.repeat = v.repeat || "never";
+  if (original && (rule.when || v.on === "silent")) rule.batch = {}; // only rules that forward every frame have one
   const first = original && original.actions[0] && original.actions[0].action === v.action ? original.actions[0] : {};
-  const action = { ...first, action: v.action, parameters: linesOf(v.parameters) };
-  if (v.action === "sms" && v.originator) action.originator = v.originator;
+  const action = { ...first, action: v.action, parameters: linesOf(v.parameters), originator: v.originator };
   rule.actions = [action, ...(original ? original.actions.slice(1) : [])];
   return rule;
 }
@@ -116,11 +130,12 @@ const keysOf = async (acct) =>
 function ruleForm(r, params, signal) {
   const acctNow = () =>
     r ? String(r.account) : ownAccount() || (form.elements.account && form.elements.account.value) || "";
-  const compared = r ? simple(r.when) : { key: "", compare: ">", limit: "" },
+  const compared = r && simple(r.when),
     devices = (r && r.devices) || {};
   const kept = !isPlain(devices),
     scope = kept ? "kept" : Object.keys(devices)[0] || "";
   const first = (r && r.actions[0]) || { action: "email", parameters: [] };
+  const forwards = r && r.on !== "silent" && !r.when;
   const scopePlaces = h("div", { class: "field" }),
     keys = h("datalist", { id: "keys" }),
     trialDevice = h("div", { change: (e) => e.stopPropagation() }); // not an edit of the rule
@@ -143,7 +158,7 @@ function ruleForm(r, params, signal) {
     const acct = acctNow();
     drawScope();
     trialDevice.replaceChildren(
-      pick("trial_device", "Frames of the device", () => trialDevices(acct), params.device, { only: true })
+      pick("trial_device", "Device", () => trialDevices(acct), params.device, { only: true })
     );
     if (acct)
       keysOf(acct).then(
@@ -155,6 +170,7 @@ function ruleForm(r, params, signal) {
     note = told();
   const trial = (e) =>
     during(e.target, note, async () => {
+      if (!form.reportValidity()) return "";
       const v = valuesOf(form),
         rule = bodyOf(v, r);
       if (!v.trial_device) throw new Error("This account has no device to try the rule on.");
@@ -201,6 +217,7 @@ function ruleForm(r, params, signal) {
       field("name", "Name", "text", r ? r.name : "", { required: true }),
       field("on", "When", triggers, r ? r.on : "reading"),
       field("silent_for", "Silent for", "text", r ? r.silent_for : "", {
+        required: true,
         hint: "Such as 30m, 2h or 24h."
       }),
       field(
@@ -214,24 +231,35 @@ function ruleForm(r, params, signal) {
         "mode",
         "Condition",
         [
-          ["simple", "compare a value"],
-          ["expression", "an expression"]
+          ["simple", "compare a reading"],
+          ["expression", "an expression"],
+          ["none", "none: every frame"]
         ],
-        compared ? "simple" : "expression"
+        forwards ? "none" : r && r.on !== "silent" && !(compared && r.on === "reading") ? "expression" : "simple"
       ),
-      field("key", "Value", "text", compared && compared.key, { list: "keys", hint: "The key of a reading." }),
+      field("key", "Reading", "text", compared && compared.key, {
+        required: true,
+        list: "keys",
+        hint: "Its key, such as temperature."
+      }),
       keys,
       field("compare", "Comparison", comparisons, compared && compared.compare),
-      field("limit", "Threshold", "text", compared && compared.limit, { inputmode: "decimal" }),
+      field("limit", "Threshold", "text", compared && compared.limit, {
+        required: true,
+        inputmode: "decimal",
+        pattern: "-?\\d+(\\.\\d+)?",
+        title: "A number such as 30 or -2.5"
+      }),
       field("when", "Expression", "area", r ? r.when : "", {
         rows: 2,
-        hint: "Such as values.temperature > 30 and hour < 6. Empty: always."
+        required: true,
+        hint: " "
       }),
       field("clear", "Clears when", "text", r ? r.clear : "", { hint: "Empty: when the condition is no longer met." }),
-      field("for", "For at least", "text", r ? r.for : "", { hint: "Such as 10m. Empty: at once." }),
+      field("for", "Met for at least", "text", r ? r.for : "", { hint: "Such as 10m. Empty: at once." }),
       field(
         "repeat",
-        "Repeat",
+        "Repeat the action while raised",
         [
           ["never", "never"],
           ["1h", "each hour"],
@@ -248,7 +276,12 @@ function ruleForm(r, params, signal) {
         "fieldset",
         { class: "wide" },
         h("legend", null, "Try it before you save"),
-        h("div", { class: "filters" }, trialDevice, h("p", { class: "bar" }, button("Try on last frames", trial))),
+        h(
+          "div",
+          { class: "filters" },
+          trialDevice,
+          h("p", { class: "bar" }, button("Try on its last 10 frames", trial))
+        ),
         note,
         answer
       )
@@ -264,16 +297,28 @@ function ruleForm(r, params, signal) {
     }
   });
   const box = (name) => form.elements[name].closest(".field");
+  // offer offers or hides an option; instead is chosen if a hidden one was.
+  const offer = (select, option, offered, instead) => {
+    const found = select.querySelector("option[value=" + option + "]");
+    found.hidden = found.disabled = !offered;
+    if (!offered && select.value === option) select.value = instead;
+  };
   const follow = () => {
-    const { on, mode, action } = form.elements,
+    const { on, mode, action, repeat } = form.elements,
+      silent = on.value === "silent";
+    offer(mode, "simple", on.value !== "event", "expression");
+    offer(repeat, "always", !silent, "never");
+    const conditional = !silent && mode.value !== "none",
       isSimple = mode.value === "simple";
-    box("silent_for").hidden = on.value !== "silent";
-    for (const name of ["key", "compare", "limit"]) box(name).hidden = on.value !== "reading" || !isSimple;
-    box("mode").hidden = on.value !== "reading";
-    for (const name of ["when", "clear"])
-      box(name).hidden = on.value === "silent" || (on.value === "reading" && isSimple);
-    box("for").hidden = on.value !== "reading";
-    box("originator").hidden = action.value !== "sms";
+    reveal(box("silent_for"), silent);
+    reveal(box("mode"), !silent);
+    for (const name of ["key", "compare", "limit"]) reveal(box(name), conditional && isSimple);
+    reveal(box("when"), conditional && !isSimple);
+    reveal(box("clear"), conditional && (!isSimple || Boolean(r && r.clear)));
+    reveal(box("for"), conditional);
+    reveal(box("repeat"), conditional || silent);
+    reveal(box("originator"), action.value === "sms");
+    box("when").querySelector(".hint").textContent = examples[on.value];
     box("parameters").querySelector("label").textContent = targets[action.value];
   };
   form.addEventListener("change", (e) => {
@@ -309,6 +354,10 @@ const further = (r) =>
     h("div", { class: "hint" }, "They stay as they are when you save.")
   ];
 
+const batchText = ({ count, every }) =>
+  [count && "up to " + plural(count, "frame"), every && "what arrives in " + every].filter(Boolean).join(", or ") +
+  " in one request";
+
 export async function showRule(main, params, signal) {
   main.append(h("p", { class: "back" }, link("rules", {}, "← Rules")));
   if (params.id === "new") return void main.append(h("h1", null, "New rule"), ruleForm(null, params, signal));
@@ -316,7 +365,12 @@ export async function showRule(main, params, signal) {
     (x) => x.id === params.id
   );
   if (!r) return void main.append(h("p", { class: "empty" }, "This rule does not exist any more."));
-  await loadDecoders(signal).catch(() => {}); // their names are in the scope
+  await loadScopes([r], signal); // for the name of a decoder or a location
+  const last = await call("listAlarmsOfAccount", {
+    query: { account: r.account, rule_id: r.id, limit: 1 },
+    signal
+  }).catch(() => ({ data: [] }));
+  if (signal.aborted) return;
   const note = told();
   const say = (text) => note.replaceChildren(h("p", { class: "said" }, text));
   const enabled = h("span");
@@ -341,7 +395,9 @@ export async function showRule(main, params, signal) {
       pairs([
         ["Account", account(r.account)],
         ["Changed", [stamp(r.updated_at), " UTC"]],
-        ["Clears when", r.clear],
+        ["Last raised", last.data.length > 0 && when(last.data[0].raised_at)],
+        ["Clears when", code(r.clear)],
+        ["Batch", r.batch && batchText(r.batch)],
         ["Further actions", further(r)],
         ["Failures", r.failures.count > 0 && r.failures.count + " since it was changed; the last: " + r.failures.last],
         ["Id", code(r.id)]

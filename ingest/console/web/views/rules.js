@@ -3,13 +3,13 @@
 import { account } from "../core/accounts.js";
 import { go, link } from "../core/address.js";
 import { call } from "../core/api.js";
-import { button, code, h, state, when } from "../core/dom.js";
+import { button, h, state, when } from "../core/dom.js";
 import { actionWord } from "../core/filters.js";
 import { cut, plural } from "../core/format.js";
 import { listing } from "../core/list.js";
-import { mayChange } from "../core/session.js";
-import { loadDecoders, scopeText } from "./pickers.js";
-import { ruleSwitch, showRule } from "./rule.js";
+import { may, mayChange } from "../core/session.js";
+import { loadScopes, scopeText } from "./pickers.js";
+import { conditionText, ruleSwitch, showRule } from "./rule.js";
 
 const actionsOf = (r) => [...new Set(r.actions.map((a) => actionWord(a.action)))].join(", ");
 const conditionOf = (r) => r.when || (r.on === "silent" ? "silent for " + r.silent_for : "always");
@@ -35,7 +35,6 @@ function list(main, params, signal) {
       mayChange() && button("New rule", () => go("rules", { id: "new", account: params.account }), { class: "main" }),
     key: (r) => r.account + "-" + r.id,
     load: async (query, stop) => {
-      await loadDecoders(stop).catch(() => {});
       const alarms = await call("listAlarmsOfAccount", {
         query: { account: query.account, limit: 500 },
         signal: stop
@@ -43,7 +42,9 @@ function list(main, params, signal) {
       for (const a of alarms.data)
         if (!newest.has(a.account + "-" + a.rule_id) || newest.get(a.account + "-" + a.rule_id) < a.raised_at)
           newest.set(a.account + "-" + a.rule_id, a.raised_at);
-      return call("listRulesOfAccount", { query, signal: stop });
+      const found = await call("listRulesOfAccount", { query, signal: stop });
+      await loadScopes(found.data, stop);
+      return found;
     },
     columns: [
       {
@@ -51,8 +52,12 @@ function list(main, params, signal) {
         value: (r) => r.name || r.id,
         cell: (r) => link("rules", { id: r.id, account: String(r.account) }, r.name || r.id)
       },
-      { head: "Enabled", value: (r) => String(r.enabled), cell: (r) => ruleSwitch(r, current.said, current.again) },
-      { head: "Condition", value: conditionOf, cell: (r) => code(cut(conditionOf(r), 80)) },
+      {
+        head: "State",
+        value: (r) => (r.enabled ? "enabled" : "disabled"),
+        cell: (r) => ruleSwitch(r, current.said, current.again)
+      },
+      { head: "Condition", value: conditionOf, cell: conditionText },
       { head: "Devices", value: scopeText, cell: (r) => cut(scopeText(r), 40), rest: true },
       { head: "Actions", value: actionsOf, cell: actionsOf, rest: true },
       {
@@ -71,7 +76,7 @@ function list(main, params, signal) {
     ],
     actions: (ctx) => {
       current = ctx;
-      return [];
+      return [may("tryRule") && link("tryrule", { account: params.account }, "Try a rule")];
     }
   })(main, params, signal);
 }

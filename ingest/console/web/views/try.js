@@ -1,15 +1,16 @@
 // Try: a decoder on a payload or on the last frames of a device.
 
-import { accountNames } from "../core/accounts.js";
 import { link } from "../core/address.js";
-import { all, call } from "../core/api.js";
+import { call } from "../core/api.js";
 import { button, code, h, pairs, stamp, state, table } from "../core/dom.js";
-import { asking, during, field, pick, valuesOf } from "../core/form.js";
+import { asking, during, field, pick, reveal, valuesOf } from "../core/form.js";
 import { took } from "../core/format.js";
 import { codecs, codecWord, valueOf } from "./deviceparts.js";
+import { named, ofAccount } from "./pickers.js";
 
-// tried shows the result of a decoder on a frame beside the stored readings.
-export function tried(f) {
+// tried shows the result of a decoder on a frame beside the stored readings. decoder is { id, account } for a
+// link to the decoder where a key is not mapped.
+export function tried(f, decoder) {
   const place = (e) => (e.line ? " (line " + e.line + (e.column ? ", column " + e.column : "") + ")" : "");
   const stored = (r) => f.stored.find((s) => s.sensor_id === r.sensor_id && s.key === r.key && s.time === r.time);
   const readings = f.readings.map((r) => [
@@ -23,7 +24,9 @@ export function tried(f) {
     "div",
     { class: "sheet" },
     f.errors.map((e) => h("p", { class: "wrong" }, e.message.includes("line ") ? e.message : e.message + place(e))),
-    f.warnings.map((w) => h("p", { class: "note" }, w)),
+    f.warnings.map((w) =>
+      h("p", { class: "note" }, w, decoder && w.startsWith("no sensor") && [" ", link("decoders", decoder, "Map it")])
+    ),
     f.refused &&
       !f.errors.some((e) => e.message === f.refused) &&
       h("p", { class: "note" }, "Would not be stored: " + f.refused),
@@ -42,12 +45,12 @@ export function tried(f) {
 }
 
 // results shows the values and readings of a frame.
-const results = (f, readings) => [
+const results = (f, readings, timed = f.values.some((v) => v.time)) => [
   h("h3", null, "Values"),
   table(
     "Values",
     ["Key", "Value", "Time (UTC)"],
-    f.values.map((v) => [v.key, valueOf(v), v.time ? stamp(v.time) : "as the frame"]),
+    f.values.map((v) => [v.key, valueOf(v), v.time ? stamp(v.time) : timed && "time of the frame"]),
     "No values.",
     { compact: true }
   ),
@@ -80,10 +83,6 @@ function trialOf(v) {
   return { ...body, frames: [frame] };
 }
 
-// named returns the records of one or all accounts to pick from.
-const named = async (op, account) =>
-  (await all(op, { query: { account } })).map((x) => [x.id, x.name || x.identifier || x.id]);
-
 // loadSource fetches a stored decoder, so that its source can be tried changed.
 const loadSource = (formOf, note, signal) =>
   button("Load the decoder's source", (e) =>
@@ -97,21 +96,14 @@ const loadSource = (formOf, note, signal) =>
       });
       formOf().elements.codec.value = d.codec;
       formOf().elements.source.value = d.source;
+      formOf().elements.source.closest("details").open = true;
       return d.name + ": " + codecWord(d.codec) + (d.source ? "; edit its source below." : ", which has no source.");
     })
   );
 
-export const show = asking({
-  view: "try",
-  title: "Try a payload",
-  go: "Try",
-  more: loadSource,
-  intro: "Test a decoder on a payload. Choose a decoder or a device, or enter a codec. Nothing is stored.",
-  fields: (p) => [
-    pick("account", "Account", accountNames, p.account, { blank: "Any" }),
-    pick("decoder_id", "Decoder", () => named("listDecodersOfAccounts", p.account), p.decoder_id, { blank: "None" }),
-    pick("device_id", "Or device", () => named("listDevicesOfAccounts", p.account), p.device_id, { blank: "None" }),
-    field("last", "Last frames of the device", "number", p.last, { hint: "Empty: the payload below." }),
+// fields are the inputs of the form. The last frames of a device stand in the place of the payload.
+function fields(p) {
+  const payload = [
     field("payload", "Payload", "area", p.payload),
     field(
       "form",
@@ -124,12 +116,57 @@ export const show = asking({
       ],
       p.form
     ),
-    field("fPort", "fPort", "number", p.fPort),
-    field("codec", "Codec", ["", ...codecs], p.codec, {
-      blank: "the stored one"
-    }),
-    field("source", "Source, instead of the stored one", "area", p.source)
-  ],
+    field("fPort", "fPort", "number", p.fPort)
+  ];
+  const ofDevice = (acct) => {
+    const preset = acct === (p.account || "") ? p : {};
+    const last = field("last", "Number of last frames", "number", preset.last, {
+      hint: "Leave empty to use the payload below.",
+      input: () => follow()
+    });
+    const device = pick("device_id", "Or device", () => named("listDevicesOfAccounts", acct), preset.device_id, {
+      blank: "None",
+      changed: () => follow()
+    });
+    const follow = () => {
+      const chosen = device.querySelector("select").value !== "";
+      reveal(last, chosen);
+      for (const part of payload) reveal(part, !(chosen && last.querySelector("input").value));
+    };
+    follow();
+    return [
+      pick("decoder_id", "Decoder", () => named("listDecodersOfAccounts", acct), preset.decoder_id, { blank: "None" }),
+      device,
+      last
+    ];
+  };
+  return [
+    ofAccount(p.account, ofDevice),
+    payload,
+    h(
+      "details",
+      { class: "wide", open: Boolean(p.codec || p.source) },
+      h("summary", null, "Codec and source, instead of the stored ones"),
+      h(
+        "div",
+        { class: "fields" },
+        field("codec", "Codec", ["", ...codecs], p.codec, { blank: "the stored one" }),
+        field("source", "Source", "area", p.source)
+      )
+    )
+  ];
+}
+
+export const show = asking({
+  view: "try",
+  title: "Try a payload",
+  go: "Try",
+  more: loadSource,
+  intro: "Test a decoder on a payload. Choose a decoder or a device, or enter a codec. Nothing is stored.",
+  fields,
   ready: (p) => p.payload || p.last,
-  ask: async (v, signal) => (await call("tryDecoder", { body: trialOf(v), signal })).data.map(tried)
+  ask: async (v, signal) => {
+    const decoder = v.decoder_id && { id: v.decoder_id, account: v.account };
+    return (await call("tryDecoder", { body: trialOf(v), signal })).data.map((f) => tried(f, decoder));
+  }
 });

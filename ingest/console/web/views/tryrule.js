@@ -1,13 +1,13 @@
 // Try a rule on the last frames of a device.
 
-import { accountNames } from "../core/accounts.js";
-import { all, call } from "../core/api.js";
+import { call } from "../core/api.js";
 import { h, long, stamp, state, table } from "../core/dom.js";
 import { asking, field, pick } from "../core/form.js";
-import { newestFirst } from "../core/format.js";
+import { newestFirst, plural } from "../core/format.js";
 import { conditionOf, loadRules, looksAt } from "./alarmparts.js";
-import { request } from "./explain.js";
 import { valueOf } from "./deviceparts.js";
+import { request } from "./explain.js";
+import { named, ofAccount } from "./pickers.js";
 
 function trialOf(v) {
   const body = { device_id: v.device_id };
@@ -21,7 +21,7 @@ function trialOf(v) {
 }
 
 // reasonOf is why a frame has its effect, unless the column of the condition says so already.
-const reasonOf = (f) => (/^the condition is (not )?met$/.test(f.why) ? "" : f.why);
+const reasonOf = (f) => f.why.replace(/^the condition is (not )?met(; |$)/, "");
 
 const maxReadings = 3; // of a frame
 
@@ -60,10 +60,24 @@ export function triedRules(found, condition) {
   ];
 }
 
-const devices = async (account) =>
-  (await all("listDevicesOfAccounts", { query: { account } })).map((d) => [d.id, d.name || d.identifier]);
-const rules = async (account) =>
-  (await all("listRulesOfAccount", { query: { account } })).map((r) => [r.id, r.name || r.id]);
+// ofOne are the fields that depend on the account.
+const ofOne = (acct, preset) => [
+  pick("device_id", "Device", async () => (acct ? named("listDevicesOfAccounts", acct) : []), preset.device_id, {
+    required: true,
+    blank: "No device"
+  }),
+  pick("rule_id", "Rule", async () => (acct ? named("listRulesOfAccount", acct) : []), preset.rule_id, {
+    blank: "The one below"
+  })
+];
+
+// summary counts the effects on frames: "Of 10 frames: raised 2, cleared 1."
+function summary(found) {
+  const counts = new Map();
+  for (const f of found) if (f.state) counts.set(f.state, (counts.get(f.state) || 0) + 1);
+  const effects = [...counts].map(([state, n]) => state + " " + n).join(", ");
+  return "Of " + plural(found.length, "frame") + ": " + (effects || "no effect") + ".";
+}
 
 export const show = asking({
   view: "tryrule",
@@ -71,10 +85,8 @@ export const show = asking({
   intro: "Test a rule on a device's last frames. Nothing is saved or sent.",
   go: "Try",
   fields: (p) => [
-    pick("account", "Account", accountNames, p.account, { required: true }),
-    pick("device_id", "Device", () => devices(p.account), p.device_id, { required: true }),
-    field("last", "Last frames", "number", p.last || "10"),
-    pick("rule_id", "Rule", () => rules(p.account), p.rule_id, { blank: "The one below" }),
+    ofAccount(p.account, (acct) => ofOne(acct, acct === p.account ? p : {}), { required: true }),
+    field("last", "Number of last frames", "number", p.last || "10"),
     field("rule", "Or a rule as JSON", "area", p.rule)
   ],
   ready: (p) => p.account && p.device_id && (p.rule_id || p.rule),
@@ -83,6 +95,6 @@ export const show = asking({
       found = (await call("tryRule", { as: v.account, body, signal })).data;
     await loadRules(signal).catch(() => {});
     const condition = body.rule ? body.rule.when || "" : conditionOf({ account: v.account, rule_id: v.rule_id });
-    return triedRules(found, condition);
+    return [found.length > 0 && h("p", { class: "said" }, summary(found)), ...triedRules(found, condition)];
   }
 });
