@@ -349,7 +349,8 @@ func TestOperatorsNeedFewClicks(t *testing.T) {
 		w.AwaitText("447860000777", "Change it", "https://example.com/in")
 	})
 	w.runJob(t, 6, "send a test message to a relay", func(w *worker) {
-		w.Press("Send a test message")
+		w.Press("Send a test through this relay")
+		w.AwaitText("It is delivered as a message from 447700900123 to:", "https://example.com/in")
 		w.confirm()
 		w.AwaitText("Sent. Its deliveries show the result.")
 	})

@@ -23,8 +23,8 @@ func TestConsoleEditsAndExplainsARelay(t *testing.T) {
 	signInAs(b, "vera")
 	b.AwaitText("g-get", "4478000", "paths are hidden from your role")
 	b.Click(`a[href*="id=g-hole"]`)
-	b.AwaitText("Relay of the ", "g-hole", "Declared by")
-	if text := b.Text(); strings.Contains(text, "Save") || strings.Contains(text, "Try this message") {
+	b.AwaitText("Relay for prefix ", "g-hole", "Declared by")
+	if text := b.Text(); strings.Contains(text, "Save") || strings.Contains(text, "Preview") {
 		t.Errorf("page for a viewer = %s, want no buttons for changes", text)
 	}
 	b.Press("Sign out vera")
@@ -36,7 +36,7 @@ func TestConsoleEditsAndExplainsARelay(t *testing.T) {
 	b.AwaitText("inventory document default", "Discard messages")
 	b.Set("select[name=action]", "http_get")
 	b.Do(chromedp.Evaluate[chromedp.Void](`document.querySelector("select[name=action]").dispatchEvent(new Event("change"))`))
-	b.AwaitText("URLs, one a line")
+	b.AwaitText("URLs, one per line")
 	b.Write("textarea[name=parameters]", "http://10.0.0.1/")
 	b.Press("Save")
 	b.AwaitText("Not saved. See the marked fields.")
@@ -47,10 +47,10 @@ func TestConsoleEditsAndExplainsARelay(t *testing.T) {
 	b.AwaitText("Saved. The next message follows it")
 	b.Set("input[name=to]", "447800312345")
 	b.Set("input[name=text]", "Alarm in hall 3")
-	b.Press("Try this message")
+	b.Press("Preview")
 	b.AwaitText("The prefix relay g-hole of the account acme takes the message: its prefix 4478003 matches, and the message meets its condition.", "HTTP request", "/corrected?m=Alarm%20in%20hall%203")
 	b.Set("input[name=text]", "Nothing")
-	b.Press("Try this message")
+	b.Press("Preview")
 	b.AwaitText("No relay takes the message", "is not met")
 
 	g.WithToken("acme-all-0123456").Post("/inbound/sms/json", `{"id":"m1","from":"447700900123","to":"447800312345","text":"Alarm"}`).Mentions(t, 200, "id")

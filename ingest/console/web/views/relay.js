@@ -5,14 +5,18 @@ import { go, link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { button, code, h, pairs, stamp, told } from "../core/dom.js";
 import { actionWord } from "../core/filters.js";
-import { ask, during, editIn, editor, field, linesOf, pick, valuesOf } from "../core/form.js";
+import { ask, during, editIn, editor, field, linesOf, pick, reveal, valuesOf } from "../core/form.js";
 import { section } from "../core/section.js";
 import { may, mayChange, ownAccount } from "../core/session.js";
 import { explained } from "./explain.js";
 import { replayEvents } from "./events.js";
 
 const takes = { geo: "prefix", vmn: "number" };
-const wants = { urls: "URLs, one a line", addresses: "Mail addresses, one a line", labels: "Labels, one a line" };
+const wants = {
+  urls: "URLs, one per line",
+  addresses: "Email addresses, one per line",
+  labels: "Labels, one per line"
+};
 const hints = {
   urls: "%m, %o, %d and other placeholders stand for parts of the message.",
   labels: "Applications read the messages under these labels."
@@ -57,7 +61,8 @@ function actionFields(actions, r) {
     { hint: " " }
   );
   const parameters = field("parameters", "Parameters", "area", r.parameters.join("\n"), {
-    rows: Math.max(2, r.parameters.length)
+    rows: Math.max(2, r.parameters.length),
+    hint: " "
   });
   const follow = () => {
     const chosen = actions.find((a) => a.name === action.querySelector("select").value) || {
@@ -65,8 +70,9 @@ function actionFields(actions, r) {
       takes: ""
     };
     action.querySelector(".hint").textContent =
-      hints[chosen.takes] || (chosen.description && chosen.description + ".");
-    parameters.hidden = !chosen.takes;
+      chosen.takes || !chosen.description ? "" : chosen.description + ".";
+    parameters.querySelector(".hint").textContent = hints[chosen.takes] || "";
+    reveal(parameters, Boolean(chosen.takes));
     parameters.querySelector("label").textContent = wants[chosen.takes] || "Parameters";
   };
   action.querySelector("select").addEventListener("change", follow);
@@ -151,7 +157,7 @@ function change(r, stored) {
       field("filter", "Condition (empty: all messages)", "text", r.filter, {
         maxlength: 1024,
         wide: true,
-        hint: 'Such as text startsWith "STOP".'
+        hint: ["Example: ", code('text startsWith "STOP"')]
       })
     ],
     save: async (v) => {
@@ -166,9 +172,10 @@ function change(r, stored) {
   });
 }
 
-// trial shows which relay takes a message.
-function trial(r, signal) {
-  const note = told(),
+// trial shows which relay takes a message, and sends a test. current() is the relay as it is stored.
+function trial(current, signal) {
+  const r = current(),
+    note = told(),
     answer = h("div");
   const form = h(
     "form",
@@ -180,10 +187,10 @@ function trial(r, signal) {
         run(form.querySelector("button"));
       }
     },
-    field("to", "To", "tel", exampleOf(r), { required: true }),
+    field("to", "To", "tel", exampleOf(r), { required: true, hint: "For the preview only." }),
     field("from", "From", "text", "447700900123", { required: true }),
     field("text", "Text", "text", "Test"),
-    h("p", { class: "bar wide" }, h("button", { type: "submit" }, "Try this message"))
+    h("p", { class: "bar wide" }, h("button", { type: "submit" }, "Preview"))
   );
   const run = (clicked) =>
     during(clicked, note, async () => {
@@ -194,10 +201,13 @@ function trial(r, signal) {
       );
     });
   const send = async (e) => {
-    const { from, text } = valuesOf(form);
+    const { from, text } = valuesOf(form),
+      { action, parameters } = current();
     const sure = await ask(
-      "Send a test message?",
-      "It goes to the target of this relay as a message of " + from + ".",
+      "Send a test through this relay?",
+      parameters.length
+        ? ["It is delivered as a message from " + from + " to:", ...parameters.map((p) => h("p", null, code(p)))]
+        : "It takes the action of this relay as a message from " + from + ": " + actionWord(action) + ".",
       "Send"
     );
     if (!sure) return;
@@ -210,13 +220,13 @@ function trial(r, signal) {
       return data.sent ? "Sent. Its deliveries show the result." : "Not sent: " + (data.reason || data.outcome);
     });
   };
-  form.querySelector(".bar").append(" ", button("Send a test message", send));
+  form.querySelector(".bar").append(" ", button("Send a test through this relay", send));
   return [
     h("h2", null, "Try it"),
     h(
       "p",
       { class: "hint" },
-      "Uses the saved relays of all accounts. Nothing is saved or sent until you send a test message."
+      "Preview shows which saved relay takes the message, and the exact request. Nothing is sent."
     ),
     form,
     note,
@@ -255,11 +265,11 @@ const facts = (r) =>
       r.document && [
         "inventory document ",
         h("b", null, r.document),
-        ". Applying it again keeps action, parameters and condition as they are here."
+        ". Changes you make here are kept when the document is applied again."
       ]
     ],
     ["Id", code(r.id)],
-    ["See", link("deliveries", { account: String(r.account), relay: r.id, kind: "relay" }, "its deliveries")]
+    ["Deliveries", link("deliveries", { account: String(r.account), relay: r.id, kind: "relay" }, "Show")]
   ]);
 
 export function showRelay(main, params, signal) {
@@ -269,7 +279,7 @@ export function showRelay(main, params, signal) {
   const load = async () => {
     const query = { account: params.account };
     const { data } = await call("showRelay", { path: { kind: params.kind, relay_id: params.id }, query, signal });
-    title.replaceChildren("Relay of the " + takes[data.kind] + " " + data.number);
+    title.replaceChildren("Relay for " + takes[data.kind] + " " + data.number);
     return data;
   };
   const remove = async (e) => {
@@ -297,13 +307,16 @@ export function showRelay(main, params, signal) {
     section(
       "",
       async () => {
-        const r = await load();
+        let r = await load();
         sheet.replaceChildren(facts(r));
-        const again = async () => sheet.replaceChildren(facts(await load()));
+        const again = async () => {
+          r = await load();
+          sheet.replaceChildren(facts(r));
+        };
         return [
           sheet,
           mayChange() && [h("h2", null, "Change it"), change(r, again)],
-          may("explainRelay") && trial(r, signal),
+          may("explainRelay") && trial(() => r, signal),
           may("replayEvents") && [
             h("h2", null, "Replay"),
             h("p", { class: "hint" }, "Messages that arrived without a relay and that this one takes now."),

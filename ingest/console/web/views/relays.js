@@ -38,7 +38,7 @@ const list = (main, params, signal) =>
           link(
             "relays",
             { id: r.id, kind: r.kind, account: String(r.account) },
-            r.number + (r.kind === "geo" ? "…" : "")
+            r.number + (r.kind === "geo" ? "*" : "")
           ),
           h("div", { class: "hint" }, r.id)
         ]
