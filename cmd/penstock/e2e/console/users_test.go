@@ -28,16 +28,45 @@ func checkUserOfAnAccount(b *e2e.Browser, g *e2e.Gateway) {
 	g.AwaitProcessed()
 	signInAs(b, "carla")
 	b.Open(g.URL() + "/console#devices")
-	b.AwaitText("shed", "acme")
+	b.AwaitText("shed")
 	if text := b.Text(); strings.Contains(text, "Overview") || strings.Contains(text, "globex") {
 		b.T.Errorf("page for a user of one account = %s, want only data of the account", text)
 	}
 	b.Click("tbody a")
 	b.AwaitText("21 °C", "minimum to maximum")
-	for _, view := range [][2]string{{"SIMs", e2e.ActiveSIM}, {"Messages", "4490"}, {"Rules", "No rules yet."}, {"Accounts", "History"}, {"Ledgers", "l1"}, {"Decoders", "acme"}} {
+	for _, view := range [][2]string{{"SIMs", e2e.ActiveSIM}, {"Messages", "4490"}, {"Rules", "No rules yet."}, {"Accounts", "History"}, {"Ledgers", "l1"}, {"Decoders", "Field tester"}} {
 		b.Press(view[0])
 		b.AwaitText(view[1])
 	}
+}
+
+// TestAdminsChangeUsers gives a user another role and a new password.
+func TestAdminsChangeUsers(t *testing.T) {
+	t.Parallel()
+	b := e2e.NewBrowser(t)
+	g := e2e.Start(t, e2e.Embedded(), "accounts: [{name: acme}, {name: globex}]")
+	g.AddUser("oscar", "operator", "")
+	b.Open(g.URL() + "/console")
+	b.SignIn()
+	b.Press("Users")
+	b.Click(`button[aria-label="Change oscar"]`)
+	b.AwaitCondition("accounts are offered", `(document.querySelector("dialog select[name=account]")?.options.length ?? 0) > 1`)
+	choose(b, "role", "account")
+	choose(b, "account", "2")
+	b.Click("dialog button[type=submit]")
+	b.AwaitText("oscar is changed.", "globex")
+	g.Admin().Get("/admin/users").Mentions(t, 200, `"name":"oscar","role":"account","account":2`)
+	b.Click(`button[aria-label="Change oscar"]`)
+	choose(b, "role", "viewer")
+	b.Write("dialog input[name=password]", changedPassword)
+	b.Click("dialog button[type=submit]")
+	b.AwaitText("oscar is changed.", "all accounts")
+	b.Press("Sign out (admin token)")
+	b.AwaitText("Sign in with the token")
+	b.Write("#name", "oscar")
+	b.Write("#password", changedPassword+kb.Enter)
+	b.AwaitText("Sign out oscar")
+	b.ExpectNoProblems()
 }
 
 // TestConsoleShowsEachRoleItsViews signs in as an admin, a viewer, an operator and a user of one account.
@@ -88,7 +117,7 @@ func TestConsoleShowsEachRoleItsViews(t *testing.T) {
 	b.Write("input[name=again]", "another one entirely"+kb.Enter)
 	b.AwaitText("The two new passwords differ.")
 	b.Set("input[name=again]", changedPassword)
-	b.Press("Change the password")
+	b.Press("Change password")
 	b.AwaitText("The password is changed. Sign in with the new one.")
 	b.Write("#name", "vera")
 	b.Write("#password", changedPassword+kb.Enter)

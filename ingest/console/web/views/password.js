@@ -10,19 +10,19 @@ export function show(main) {
   const secret = (name, text, complete, more) =>
     field(name, text, "password", "", { required: true, autocomplete: complete, ...more });
   main.append(
-    h("h1", null, "Password"),
+    h("h1", null, "Change password"),
     h("p", { class: "intro" }, "Changing your password ends all of your sessions, including this one."),
     h(
       "div",
       { class: "narrow" },
       editor({
-        label: "Change the password",
-        go: "Change the password",
+        label: "Change password",
+        go: "Change password",
         free: true,
         fields: [
           secret("password", "Current password", "current-password"),
           secret("new_password", "New password", "new-password", { minlength: 12, hint: "12 characters or more." }),
-          secret("again", "New password once more", "new-password", { minlength: 12 })
+          secret("again", "Repeat the new password", "new-password", { minlength: 12 })
         ],
         save: async (v, form) => {
           if (v.new_password !== v.again)

@@ -3,7 +3,7 @@
 import { account, accountNames } from "../core/accounts.js";
 import { call } from "../core/api.js";
 import { button, h, redraw, state, table, told, when, wrong } from "../core/dom.js";
-import { ask, during, editIn, field, pick } from "../core/form.js";
+import { ask, during, editIn, field, pick, reveal } from "../core/form.js";
 
 const roles = {
   viewer: "Reads everything except the texts of messages.",
@@ -12,48 +12,71 @@ const roles = {
   account: "Reads one account."
 };
 
-// addUser asks for a new user.
-function addUser(again, note) {
-  const acct = pick("account", "Account", accountNames, "", { required: true });
-  const role = field("role", "Role", Object.keys(roles), "viewer", { hint: " " });
+const providers = { password: "password", oidc: "OpenID Connect" };
+
+// roleFields are the inputs of a role, and of the account that the role "account" needs.
+function roleFields(u) {
+  const acct = pick("account", "Account", accountNames, u.account ? String(u.account) : "", { required: true });
+  const role = field("role", "Role", Object.keys(roles), u.role, { hint: " " });
   const follow = () => {
     const word = role.querySelector("select").value;
-    acct.hidden = word !== "account";
+    reveal(acct, word === "account");
     role.querySelector(".hint").textContent = roles[word];
   };
   role.addEventListener("change", follow);
   follow();
+  return [role, acct];
+}
+
+const secret = (text, hint, props) =>
+  field("password", text, "password", "", { minlength: 12, autocomplete: "new-password", hint, ...props });
+
+// addUser asks for a new user; done(text) follows.
+function addUser(done) {
   editIn(
     "Add a user",
     {
       go: "Add user",
       fields: [
         field("name", "Name", "text", "", { required: true }),
-        role,
-        acct,
-        field("password", "Password", "password", "", {
-          required: true,
-          minlength: 12,
-          autocomplete: "new-password",
-          hint: "12 characters or more."
-        })
+        roleFields({ role: "viewer" }),
+        secret("Password", "12 characters or more.", { required: true })
       ],
       save: async (v) => (await call("addUser", { body: v })).data
     },
-    (user) => {
-      note.replaceChildren(h("p", { class: "said" }, user.name + " may sign in as " + user.role + "."));
-      again();
-    }
+    (user) => done(user.name + " may sign in as " + user.role + ".")
+  );
+}
+
+// changeUser asks for the role, the account and a new password of a user; done(text) follows.
+function changeUser(u, done) {
+  editIn(
+    "Change " + u.name,
+    {
+      go: "Save",
+      intro: "The user's sessions end at once.",
+      fields: [roleFields(u), secret("New password", "12 characters or more. Empty: unchanged.")],
+      save: async (v) => (await call("changeUser", { path: { name: u.name }, body: v })).data
+    },
+    (user) => done(user.name + " is changed.")
   );
 }
 
 export async function show(main, _, signal) {
   const note = told(),
     body = h("div");
+  const effects = {
+    Enable: "The user can sign in again.",
+    Disable: "The user's sessions end at once.",
+    Remove: "The user is deleted, and its sessions end at once."
+  };
+  const said = (text) => {
+    note.replaceChildren(h("p", { class: "said" }, text));
+    load();
+  };
   const change = (clicked, verb, u, act, done) =>
     during(clicked, note, async () => {
-      const effect = verb === "Enable" ? "The user can sign in again." : "The user's sessions end at once.";
-      if (!(await ask(verb + " " + u.name + "?", effect, verb))) return "";
+      if (!(await ask(verb + " " + u.name + "?", effects[verb], verb))) return "";
       await act();
       load();
       return done;
@@ -62,14 +85,15 @@ export async function show(main, _, signal) {
     const verb = u.disabled ? "Enable" : "Disable";
     return [
       u.name,
-      u.role,
+      h("span", { title: roles[u.role] }, u.role),
       u.account === null ? "all accounts" : account(u.account),
-      u.provider,
+      providers[u.provider] || u.provider,
       state(u.disabled ? "disabled" : "enabled"),
       u.signed_in_at ? when(u.signed_in_at) : "never",
       h(
         "span",
         { class: "bar tight" },
+        u.provider === "password" && button("Change", () => changeUser(u, said), { "aria-label": "Change " + u.name }),
         button(
           verb,
           (e) =>
@@ -92,7 +116,7 @@ export async function show(main, _, signal) {
               () => call("removeUser", { path: { name: u.name } }),
               u.name + " is removed."
             ),
-          { "aria-label": "Remove " + u.name }
+          { "aria-label": "Remove " + u.name, class: "danger" }
         )
       )
     ];
@@ -103,7 +127,7 @@ export async function show(main, _, signal) {
       redraw(body, [
         table(
           "Users",
-          ["Name", "Role", "Account", "Provider", "State", "Last sign-in", "Change"],
+          ["Name", "Role", "Account", "Signs in with", "State", "Last sign-in", "Change"],
           data.map(row),
           "No users yet. Add one, and keep the admin token for programs.",
           { compact: true }
@@ -118,7 +142,7 @@ export async function show(main, _, signal) {
       "div",
       { class: "heading" },
       h("h1", null, "Users"),
-      button("Add user", () => addUser(load, note), { class: "main" })
+      button("Add user", () => addUser(said), { class: "main" })
     ),
     note,
     body
