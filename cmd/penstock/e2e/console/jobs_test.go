@@ -383,7 +383,7 @@ func TestOperatorsNeedFewClicks(t *testing.T) {
 	})
 	w.runJob(t, 13, "limit a SIM", func(w *worker) {
 		w.Press("SIMs")
-		w.Click(fmt.Sprintf(`button[aria-label="Limit SIM %s"]`, e2e.ActiveSIM))
+		w.Click(fmt.Sprintf(`button[aria-label="Set limit of SIM %s"]`, e2e.ActiveSIM))
 		w.Set("dialog input[name=limit]", "10")
 		w.submit()
 		w.AwaitText("The limit of "+e2e.ActiveSIM+" is set.", "of 10 MB")
@@ -396,7 +396,7 @@ func TestOperatorsNeedFewClicks(t *testing.T) {
 		w.AwaitCondition("the SIM can be resumed", fmt.Sprintf(`document.querySelector('button[aria-label="Resume SIM %s"]') !== null`, e2e.ActiveSIM))
 	})
 	w.runJob(t, 13, "assign a SIM to a new subscriber", func(w *worker) {
-		w.Click(fmt.Sprintf(`button[aria-label="Assign SIM %s"]`, e2e.ActiveSIM))
+		w.Click(fmt.Sprintf(`button[aria-label="Assign to… a subscriber: SIM %s"]`, e2e.ActiveSIM))
 		for name, value := range map[string]string{"forename": "Ada", "surname": "Byron", "address": "1 Quay", "post_code": "AB1", "contact_no": "447700900555"} {
 			w.Write("dialog input[name="+name+"]", value)
 		}

@@ -92,7 +92,7 @@ func createRecordsForViews(g *e2e.Gateway) []view {
 		{"account", "accounts?id=1", []string{"New API token", "Post frames", "inventory document “default”"}},
 		{"credit", "accounts?id=1&tab=credit", []string{"charge for a message"}},
 		{"sims", "sims", []string{e2e.ActiveSIM, " GB"}},
-		{"sim", "sims?id=" + e2e.ActiveSIM + "&account=1", []string{"Data per day", "By month", "Used"}},
+		{"sim", "sims?id=" + e2e.ActiveSIM + "&account=1", []string{"Data per day", "By month", "30 days", "Limit notices to"}},
 		{"ledgers", "ledgers", []string{"Assets", "All signed", "Find a token"}},
 		{"ledger", "ledgers?ledger=l1&account=1", []string{"Assets", "Generate token", "Claims left"}},
 		{"ledger-entries", "ledgers?ledger=l1&account=1&tab=entries", []string{"generated", "claimed"}},

@@ -110,6 +110,7 @@ export const labels = {
   from: "From (UTC)",
   to: "To (UTC)",
   q: "Search",
+  "listSIMsOfAccounts.q": "ICCID, number or IMSI",
   waits_for: "Waits for",
   relay: "Relay or rule",
   number: "Number",

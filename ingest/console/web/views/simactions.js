@@ -2,11 +2,12 @@
 
 import { call } from "../core/api.js";
 import { button, h } from "../core/dom.js";
-import { ask, during, editIn, field, pick } from "../core/form.js";
+import { ask, during, editIn, field, pick, reveal } from "../core/form.js";
 import { mayChange } from "../core/session.js";
 import { subscribersOf } from "./pickers.js";
 
 const megabyte = 1e6;
+const decimal = { inputmode: "decimal", pattern: "\\d+(\\.\\d+)?", title: "A number such as 500 or 1.5" };
 
 // subscriberFields pick a subscriber or describe a new one.
 function subscriberFields(acct, required) {
@@ -22,8 +23,7 @@ function subscriberFields(acct, required) {
   const chosen = pick("subscriber", "Subscriber", () => subscribersOf(acct), "", {
     blank: "New subscriber",
     changed: (id) => {
-      details.hidden = Boolean(id);
-      for (const input of details.querySelectorAll("input")) input.disabled = Boolean(id);
+      reveal(details, !id);
     }
   });
   return [chosen, details, required];
@@ -65,7 +65,7 @@ function activate(s, done) {
 
 function assign(s, done) {
   editIn(
-    "Assign SIM " + s.iccid,
+    "Subscriber of SIM " + s.iccid,
     {
       go: "Assign",
       aliases: { target_subscriber: "subscriber" },
@@ -85,13 +85,18 @@ function assign(s, done) {
   );
 }
 
+const recipientsOf = async (s) =>
+  (await call("showSIM", { path: { iccid: s.iccid }, query: { account: s.account } })).data.recipients;
+
 const caps = [
   ["notify", "notify the recipients"],
   ["block", "notify the recipients and suspend the SIM"],
   ["none", "nothing"]
 ];
 
-function limit(s, done) {
+async function limit(s, done) {
+  const recipients = s.recipients || (await recipientsOf(s).catch(() => null));
+  if (document.querySelector("dialog[open]")) return; // the button was pressed twice
   const inMB = (n) => (n ? String(n / megabyte) : "");
   editIn(
     "Limit SIM " + s.iccid,
@@ -100,14 +105,16 @@ function limit(s, done) {
       aliases: { monthly_usage_limit: "limit", monthly_usage_limit_warning: "warning", cap_limit: "cap" },
       fields: [
         field("limit", "Monthly limit in MB", "text", inMB(s.limit.monthly), {
-          inputmode: "decimal",
+          ...decimal,
           hint: "Empty: no limit."
         }),
         field("warning", "Warn at MB", "text", inMB(s.limit.warning), {
-          inputmode: "decimal",
+          ...decimal,
           hint: "Empty: no warning."
         }),
-        field("cap", "At the limit", caps, s.limit.cap)
+        field("cap", "At the limit", caps, s.limit.cap, {
+          hint: recipients && !recipients.length && "This SIM has no recipients; nobody would be notified."
+        })
       ],
       save: (v) =>
         call("setUsageLimit", {
@@ -151,16 +158,16 @@ export function simActions(s, note, done, { full } = {}) {
     note.replaceChildren(h("p", { class: "said" }, text));
     done();
   };
-  const act = (text, click, danger) =>
-    button(text, click, { "aria-label": text + " SIM " + s.iccid, class: danger ? "danger" : false });
+  const act = (text, click, { danger, of = "" } = {}) =>
+    button(text, click, { "aria-label": text + of + " SIM " + s.iccid, class: danger ? "danger" : false });
   return h(
     "span",
-    { class: "bar tight" },
+    { class: "bar tight wraps" },
     s.state === "pending" && act("Activate", () => activate(s, told)),
     s.state === "active" && act("Suspend", request(s, "suspend", note, done)),
     s.state === "suspended" && act("Resume", request(s, "unsuspend", note, done)),
-    act("Limit", () => limit(s, told)),
-    s.state !== "pending" && act("Assign", () => assign(s, told)),
-    full && s.state !== "pending" && act("Terminate", request(s, "terminate", note, done), true)
+    act("Set limit", () => limit(s, told), { of: " of" }),
+    s.state !== "pending" && act("Assign to…", () => assign(s, told), { of: " a subscriber:" }),
+    full && s.state !== "pending" && act("Terminate", request(s, "terminate", note, done), { danger: true })
   );
 }

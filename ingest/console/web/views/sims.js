@@ -9,12 +9,16 @@ import { field, valuesOf } from "../core/form.js";
 import { bytes, iso, span } from "../core/format.js";
 import { listing } from "../core/list.js";
 import { section } from "../core/section.js";
+import { may } from "../core/session.js";
 import { subscribersOf } from "./pickers.js";
 import { simActions } from "./simactions.js";
 
-const spans = { day: 1, week: 7, month: 30, year: 365 };
+// spans are the ranges of usage: [days, text].
+const spans = { day: [1, "24 hours"], week: [7, "7 days"], month: [30, "30 days"], year: [365, "365 days"] };
 const simLink = (s) => link("sims", { id: s.iccid, account: String(s.account) }, s.iccid);
 const changing = (s) => s.requested_state !== s.state && [" ", state("pending", "becomes " + s.requested_state)];
+
+const servicesOf = (s) => s.services.map((x) => x.toUpperCase()).join(", ") || "none";
 
 // share writes the used share of a limit: "1.2 MB of 5 MB (24 %)". Above ten times the limit
 // the factor stands for the percentage.
@@ -47,7 +51,12 @@ function list(main, params, signal) {
     columns: [
       { head: "SIM (ICCID)", value: (s) => s.iccid, cell: simLink },
       { head: "State", value: (s) => s.state, cell: (s) => [state(s.state), changing(s)] },
-      { head: "Used this month", value: (s) => s.month_bytes, cell: (s) => share(s.month_bytes, s.limit) },
+      {
+        head: "Used this month",
+        value: (s) => s.month_bytes,
+        cell: (s) => share(s.month_bytes, s.limit),
+        number: true
+      },
       {
         head: "Number, IMSI",
         value: (s) => s.msisdn || s.imsi,
@@ -57,7 +66,7 @@ function list(main, params, signal) {
       {
         head: "Services",
         value: (s) => s.services.join(" "),
-        cell: (s) => s.services.map((x) => x.toUpperCase()).join(", "),
+        cell: servicesOf,
         rest: true
       },
       {
@@ -99,10 +108,10 @@ function about(s, subscribers) {
       ["Number", s.msisdn],
       ["IMSI", s.imsi],
       ["Account", account(s.account)],
-      ["Services", s.services.map((x) => x.toUpperCase()).join(", ")],
+      ["Services", servicesOf(s)],
       ["Subscriber", (subscribers.find(([id]) => String(id) === s.subscriber_id) || [])[1] || s.subscriber_id],
       ["Change in progress", s.job_id && link("jobs", { account: String(s.account), open: s.job_id }, "Show its job")],
-      ["Notified", s.recipients.join(", ") || "nobody"],
+      ["Limit notices to", s.recipients.join(", ") || "nobody"],
       ["Pool", s.pool && link("sims", { pool: s.pool.id, account: String(s.account) }, s.pool.name || s.pool.id)],
       ["Pool's usage", s.pool && share(s.pool.month_bytes, s.pool.limit)],
       ["Pool's limit", s.pool && limitText(s.pool.limit)]
@@ -170,7 +179,7 @@ function usage(found, charts, signal) {
     h(
       "details",
       null,
-      h("summary", null, "Table"),
+      h("summary", null, "Usage as a table"),
       table("Usage", ["From (UTC)", "Type", "Records#", "Data#", "Duration#"], rows, "")
     )
   ];
@@ -199,8 +208,8 @@ function rangeForm(params) {
     h(
       "p",
       { class: "bar" },
-      Object.keys(spans).map((name) =>
-        button("Last " + name, () => go("sims", { ...here, span: name }), { "aria-pressed": String(name === chosen) })
+      Object.entries(spans).map(([name, [, text]]) =>
+        button(text, () => go("sims", { ...here, span: name }), { "aria-pressed": String(name === chosen) })
       )
     ),
     h("details", { open: Boolean(params.from) }, h("summary", null, "Other range"), own)
@@ -217,12 +226,13 @@ function one(main, params, signal) {
   const range = () =>
     params.from && params.to
       ? { from: params.from, to: params.to }
-      : { from: iso(Date.now() - (spans[params.span] || spans.month) * 86400e3), to: iso(Date.now()) };
+      : { from: iso(Date.now() - (spans[params.span] || spans.month)[0] * 86400e3), to: iso(Date.now()) };
   const top = section(
     "",
     async () => {
       const s = await load();
-      if (s.subscriber_id && !subscribers) subscribers = await subscribersOf(String(s.account)).catch(() => null);
+      if (s.subscriber_id && !subscribers && may("listSubscribers"))
+        subscribers = await subscribersOf(String(s.account)).catch(() => null);
       return [about(s, subscribers || []), simActions(s, note, () => top.again(), { full: true })];
     },
     { signal, every: 5_000 }
@@ -243,17 +253,16 @@ function one(main, params, signal) {
       "By month",
       async () => {
         const months = (await load()).months.filter((m, i, list) => m.bytes || i >= list.length - 3).reverse();
-        return table(
-          "Usage by month",
-          ["Month (UTC)", "Used#"],
-          months.map((m) => [m.month, bytes(m.bytes)]),
-          "",
-          { compact: true }
+        const rows = months.map((m) => [m.month, bytes(m.bytes)]);
+        return h(
+          "div",
+          { class: "slim" },
+          table("Usage by month", ["Month (UTC)", "Data#"], rows, "", { compact: true })
         );
       },
       { signal }
     ),
-    h("p", { class: "bar" }, link("jobs", { account: params.account }, "Jobs of its account"))
+    h("p", { class: "bar" }, link("jobs", { account: params.account }, "Jobs of this account"))
   );
 }
 
