@@ -219,7 +219,7 @@ func checkAccounts(b *e2e.Browser, g *e2e.Gateway) {
 	b.Click("details:first-of-type summary")
 	b.Press("Everything else, as declared")
 	b.AwaitText("g-get", "masked:")
-	b.Press("Sign out")
+	b.Press("Sign out (admin token)")
 	b.AwaitText("Admin token")
 	b.AwaitCondition("the token is deleted after the sign-out", `sessionStorage.length === 0`)
 }

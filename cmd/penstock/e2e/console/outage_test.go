@@ -32,7 +32,7 @@ func TestConsoleWorksInAnOutage(t *testing.T) {
 			if server.Check != "readings" {
 				b.AwaitText("Stale: not refreshed since")
 			}
-			b.Press("Sign out")
+			b.Press("Sign out (admin token)")
 			b.SignIn()
 			b.AwaitText("is down since", "Received, per minute")
 			b.Press("Events")

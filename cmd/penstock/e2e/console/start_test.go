@@ -30,7 +30,7 @@ func TestStartPageLeadsToAChart(t *testing.T) {
 	w.Press("Close")
 	w.AwaitText("It turns payloads into readings.")
 	w.Press("Use an example")
-	w.AwaitText("Add it here, or let its first frame create it.", "Run this command to send a reading.")
+	w.AwaitText("Add it here, or let its first frame create it.", "To send a reading, run this command on this machine.")
 
 	command := `document.querySelector('pre[aria-label="Command that sends a reading"]').textContent`
 	commandPart := func(pattern string) string {

@@ -21,7 +21,7 @@ func TestEveryViewIsAccessible(t *testing.T) {
 	views := createRecordsForViews(g)
 	b := e2e.NewBrowser(t)
 	b.Open(g.URL() + "/console")
-	b.AwaitText("As a user", "With the admin token", "Sign in with the token")
+	b.AwaitText("With name and password", "With the admin token", "Sign in with the token")
 	b.Inspect("sign-in", axe, "Sign in with the token")
 	b.SignIn()
 	b.AwaitText("Back ends ready")
@@ -97,7 +97,7 @@ func createRecordsForViews(g *e2e.Gateway) []view {
 		{"ledger", "ledgers?ledger=l1&account=1", []string{"Assets", "Generate token", "Claims left"}},
 		{"ledger-entries", "ledgers?ledger=l1&account=1&tab=entries", []string{"generated", "claimed"}},
 		{"token", "ledgers?token=" + token + "&account=1",
-			[]string{"Verified in this browser: the head is signed", "the entry leads to the signed root"}},
+			[]string{"Verified in this browser: the head is signed", "every entry leads to its root"}},
 		{"inventory", "inventory", []string{"acme", "3 tokens"}},
 		{"users", "users", []string{"vera"}},
 		{"audit", "audit", []string{"Add a user with a password"}},

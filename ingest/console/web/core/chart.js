@@ -49,8 +49,8 @@ const alone = (plot, i, visible) => {
 // chart draws series over time in UTC and returns the element to put on the page.
 //   label   what the chart shows, for those who cannot see it
 //   times   seconds since 1970, ascending
-//   series  [{ label, values, band }], a value null where there is none; band: true
-//           fills the area down to zero
+//   series  [{ label, values, band, line }], a value null where there is none; band: true
+//           fills the area down to zero; line is the number of its colour, else its place
 //   options { signal, height = 220 pixels, unit = "" of the values in the legend, format = (value) => text,
 //           from, to: the range in seconds, else that of the times,
 //           counts: true for axes in steps of whole numbers,
@@ -70,7 +70,7 @@ export function chart(
   const place = h("figure", { class: "chart", role: "img", "aria-label": label }, canvas);
   const text =
     format || ((v) => (Math.abs(v) >= 1000 ? Math.round(v).toLocaleString("en") : String(Math.round(v * 100) / 100)));
-  const colourOf = (i) => colour(seriesColours[i % seriesColours.length]);
+  const colourOf = (i) => colour(seriesColours[((series[i].line || i + 1) - 1) % seriesColours.length]);
   let plot = null;
   const draw = () => {
     plot?.destroy();

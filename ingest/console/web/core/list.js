@@ -33,14 +33,15 @@ const pickers = {
 };
 
 // input is the input of a filter.
-function input(name, kind, params) {
-  if (pickers[kind]) return pick(name, labels[name], () => pickers[kind]({ account: params.account }), params[name]);
+function input(op, name, kind, params) {
+  const label = labels[op + "." + name] || labels[name];
+  if (pickers[kind]) return pick(name, label, () => pickers[kind]({ account: params.account }), params[name]);
   const textOf = (word) => word && (optionTexts[name + "." + word] || optionTexts[word] || capital(word));
   const standard = defaults[name] || "",
     words = Array.isArray(kind) && kind.filter((word) => word !== standard);
   return field(
     name,
-    labels[name],
+    label,
     words ? [["", textOf(standard)], ...words.map((word) => [word, textOf(word)])] : kind,
     params[name],
     kind === "text" && foremost.includes(name) ? { type: "search" } : {}
@@ -61,7 +62,7 @@ export function filterForm(view, op, params, extra = {}) {
   const set = names.filter((name) => params[name]),
     chosen = further.filter((name) => params[name]).length;
   const apply = (form) => go(view, { ...valuesOf(form), sort: params.sort });
-  const make = (name) => input(name, kinds[name], params);
+  const make = (name) => input(op, name, kinds[name], params);
   const form = h(
     "form",
     {
@@ -300,7 +301,9 @@ function drawPage(state) {
   const { o, ctx, params, found } = state;
   const records = sorted(o, o.group ? o.group(found.data) : found.data, params.sort);
   // A column without a value on this page gives its room to the others.
-  const filled = (c) => !c.value || records.some((x) => (c.value(x) ?? "") !== "");
+  // So does the account if only one is listed.
+  const filled = (c) =>
+    !(c.head === "Account" && params.account) && (!c.value || records.some((x) => (c.value(x) ?? "") !== ""));
   state.columns = o.columns.filter((c, i) => i === 0 || (!c.exported && filled(c)));
   state.picking = picks(o) && records.some((x) => o.selectable(x));
   const present = new Map(records.map((x) => [keyOf(o, x), x]));

@@ -79,7 +79,7 @@ export async function leave(why) {
 // arrived shows the name of the reader who has signed in, and continues.
 function arrived() {
   byId("leave").hidden = false;
-  byId("leave").textContent = session ? "Sign out " + session.name : "Sign out";
+  byId("leave").textContent = session ? "Sign out " + session.name : "Sign out (admin token)";
   onSignedIn();
 }
 
@@ -125,14 +125,15 @@ function signIn(why) {
   const user = h(
     "form",
     { class: "sheet", submit: withName, "aria-label": "Sign in with a name" },
-    h("h2", null, "As a user"),
+    h("h2", null, "With name and password"),
     field("name", "Name", "text", "", { id: "name", required: true, autocomplete: "username" }),
     field("password", "Password", "password", "", {
       id: "password",
       required: true,
       autocomplete: "current-password"
     }),
-    h("p", { class: "bar" }, h("button", { type: "submit", class: "main" }, "Sign in"), provider)
+    h("p", { class: "bar" }, h("button", { type: "submit", class: "main" }, "Sign in"), provider),
+    h("p", { class: "hint" }, "No users yet? Sign in with the admin token and add one.")
   );
   const form = h(
     "form",
@@ -142,7 +143,10 @@ function signIn(why) {
       id: "token",
       required: true,
       autocomplete: "off",
-      hint: "Find it in data/admin-token or PENSTOCK_ADMIN_TOKEN. Kept until you close this tab."
+      hint: [
+        "It is in the file admin-token of the gateway's data directory, unless PENSTOCK_ADMIN_TOKEN sets it. ",
+        "This tab keeps the token until you close it."
+      ]
     }),
     h("p", { class: "bar" }, h("button", { type: "submit" }, "Sign in with the token"))
   );

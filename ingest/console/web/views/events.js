@@ -5,7 +5,7 @@ import { link } from "../core/address.js";
 import { all, call } from "../core/api.js";
 import { button, code, h, long, pairs, pre, stamp, state, table, when } from "../core/dom.js";
 import { ask, during, editIn, field, pick } from "../core/form.js";
-import { cut, plural } from "../core/format.js";
+import { cut, eventOf, plural } from "../core/format.js";
 import { listing, onAll, onSelected } from "../core/list.js";
 import { may } from "../core/session.js";
 import { causes } from "./causes.js";
@@ -188,7 +188,7 @@ async function withDeliveries(found, signal) {
   const until = new Date(Date.parse(received[0].received_at) + 60_000).toISOString();
   const query = { kind: "relay", from: received.at(-1).received_at, to: until, limit: 500 };
   const { data } = await call("listDeliveries", { query, signal }).catch(() => ({ data: [] }));
-  for (const e of received) e.relayed = data.filter((d) => d.message_id.split(".")[0] === e.id);
+  for (const e of received) e.relayed = data.filter((d) => eventOf(d.message_id) === e.id);
   return found;
 }
 

@@ -34,7 +34,7 @@ function finder(params) {
     { class: "fields sheet", submit, "aria-label": "Find a token" },
     field("token", "Token, or its id", "text", "", { required: true }),
     !ownAccount() && pick("account", "Account", accountNames, params.account, { required: true }),
-    h("p", { class: "bar wide" }, h("button", { type: "submit" }, "Show the token"))
+    h("p", { class: "bar beside" }, h("button", { type: "submit" }, "Show token"))
   );
   return [h("h2", null, "Find a token"), form, note];
 }
@@ -42,7 +42,11 @@ function finder(params) {
 function list(main, params, signal) {
   main.append(
     h("h1", null, "Ledgers"),
-    h("p", { class: "intro" }, "Ledgers of tokens. The head of a ledger is signed, so tampering is detectable."),
+    h(
+      "p",
+      { class: "intro" },
+      "A ledger records the tokens of an account. Its head is signed, so tampering is detectable."
+    ),
     section(
       "",
       async () => {
@@ -65,7 +69,7 @@ function list(main, params, signal) {
         return [
           table(
             "Ledgers",
-            ["Ledger", "Account", "Entries#", "Signed", "Claims per token", "Tokens expire", "Note"],
+            ["Ledger", "Account", "Entries#", "Signed", "Claims per token#", "Tokens expire", "Note"],
             rows,
             "No ledgers yet. Declare them in the inventory (ledgers:)."
           ),
@@ -244,11 +248,12 @@ async function verified(e, head, place) {
     ? "Verified in this browser: the entry leads to the signed root in " + plural(e.proof.length, "step") + "."
     : "The entry does not lead to the signed root.";
   place.replaceChildren(
-    h("p", { class: fits ? "said" : "wrong" }, text),
+    fits ? "" : h("p", { class: "wrong" }, text),
     h(
       "details",
       null,
       h("summary", null, "Steps of the proof"),
+      fits && h("p", { class: "said" }, text),
       table("Proof of entry " + e.sequence, ["Step", "Computed as", "Hash of the proof", "Result"], rows, ""),
       h("p", { class: "hint" }, "The last result must be the root " + head.root + ".")
     )
@@ -303,7 +308,7 @@ function proofs(t) {
         ["Time", [stamp(e.at), " UTC"]],
         ["Leaf hash", code(e.hash)]
       ]),
-      pre(json(e.data)),
+      h("pre", { tabindex: 0, class: "full" }, json(e.data)),
       places[i]
     );
   return [
@@ -333,6 +338,7 @@ function token(main, params, signal) {
           "div",
           { class: "sheet" },
           pairs([
+            ["Id", code(t.id)],
             [
               "Ledger",
               link("ledgers", { ledger: t.ledger, account: String(t.account) }, (ledger && ledger.name) || t.ledger)
@@ -342,9 +348,8 @@ function token(main, params, signal) {
             ["Expires", t.expires_at ? [stamp(t.expires_at), " UTC"] : "never"],
             ["Claims used", String(t.claimed)],
             ["Claims left", t.remaining === null ? "any number" : String(t.remaining)],
-            ["Private token", t.needs_private ? "needed for claims" : "not needed"],
-            ["Metadata", t.metadata && pre(json(t.metadata))],
-            ["Id", code(t.id)]
+            ["Claims need", t.needs_private ? "the private token" : "no private token"],
+            ["Metadata", t.metadata && pre(json(t.metadata))]
           ])
         ),
         h("h2", null, "History, with its proofs"),

@@ -153,7 +153,7 @@ const deliveryState = (d) => {
     "div",
     null,
     d.hidden ? state(d.state, text) : link("deliveries", { q: d.id, open: d.id }, state(d.state, text)),
-    nextAttempt(d) && h("div", { class: "hint" }, nextAttempt(d))
+    nextAttempt(d) && h("div", { class: "hint nowrap" }, nextAttempt(d))
   );
 };
 
@@ -161,7 +161,8 @@ const deliveryState = (d) => {
 function nextPart(m) {
   const times = m.parts.filter((p) => p.state === "pending" && Date.parse(p.scheduled_at) > Date.now());
   const [next] = times.map((p) => p.scheduled_at).sort();
-  return next && h("div", { class: "hint" }, next === m.scheduled_for ? "scheduled " : "next attempt ", due(next));
+  const text = next === m.scheduled_for ? "scheduled " : "next attempt ";
+  return next && h("div", { class: "hint nowrap" }, text, due(next));
 }
 
 // states shows the states of the parts, with the number of parts in each if they differ; of a received
@@ -223,7 +224,9 @@ export const show = listing({
   title: "Messages",
   key: (m) => (m.event ? m.event.id : m.id),
   head: balance,
-  intro: "Messages in the state “unknown” need a decision. Rejected messages are not resent.",
+  intro:
+    "“Unknown”: the carrier's answer was lost; decide whether to send again. Rejected messages are not resent " +
+    "automatically; open one to send it again.",
   empty: "No messages match the filters.",
   load: async (query, signal) => withDeliveries(await call("listMessages", { query, signal }), query, signal),
   act: "resendMessages",
@@ -235,17 +238,16 @@ export const show = listing({
       ? [messageText(m) && pre(messageText(m)), eventDetail(m.event, ctx, m.event.deliveries.map(deliveryState))]
       : outboundDetail(m, ctx),
   columns: [
-    { head: "Message", value: (m) => (m.event ? "in" : "out"), cell: () => "" },
+    { head: "Direction", value: (m) => (m.event ? "in" : "out"), cell: () => "" },
     { head: "Time", value: (m) => m.received_at, cell: (m) => when(m.received_at) },
-    { head: "From", value: (m) => m.originator, cell: (m) => m.originator },
+    { head: "From", value: (m) => m.originator, cell: (m) => m.originator || (m.event ? "" : "carrier's own") },
     { head: "To", value: (m) => m.destination, cell: (m) => m.destination },
     { head: "State", value: stateText, cell: states },
-    { head: "Reason", value: reasonOf, cell: (m) => long(cut(reasonOf(m), 100)) },
+    { head: "Reason", value: reasonOf, cell: (m) => long(cut(reasonOf(m), 100)), roomy: true },
     {
       head: "Text",
       value: messageText,
-      cell: (m) => long(cut(messageText(m), 80)),
-      rest: true
+      cell: (m) => long(cut(messageText(m), 80))
     },
     { head: "Account", value: (m) => m.account, cell: (m) => account(m.account), rest: true }
   ],

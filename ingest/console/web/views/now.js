@@ -28,14 +28,9 @@ function strip(s) {
       "a",
       { class: "strip", href: address("system") },
       h("b", null, "Back ends " + (s.ready ? "ready" : "not ready")),
-      item(
-        !down.length,
-        plural(s.backends.length - down.length, "back end") +
-          " OK" +
-          (down.length ? ", " + down.length + " down" : "")
-      ),
+      down.length > 0 && item(false, plural(down.length, "back end") + " down"),
       item(!unbound, plural(s.carriers.length, "carrier") + (unbound ? ", " + unbound + " not connected" : "")),
-      item(backlog < 1000, "backlog " + backlog),
+      item(backlog < 1000, "journal backlog " + backlog),
       s.gateways &&
         s.gateways.length > 1 &&
         item(!away, plural(s.gateways.length, "gateway") + (away ? ", " + away + " away" : "")),
@@ -53,9 +48,9 @@ const sumOf = (traffic, name) =>
 // What a tile counts at most.
 const maxRecords = 5000,
   maxAlarms = 500,
-  maxFailed = 100; // messages
+  maxFailed = 100; // messages or deliveries
 
-// figures returns the tiles: [text, value, target, whether it needs attention]. They count the records of
+// figures returns the tiles: [text, value, target, whether it needs attention, title]. They count the records of
 // all gateways, in the database; only the sent parts are counted by this gateway.
 async function figures(signal) {
   const read = (op, load) =>
@@ -72,7 +67,7 @@ async function figures(signal) {
       const query = { state, direction: "out", limit: maxFailed };
       return (await call("listMessages", { query, signal })).data.filter((m) => Date.parse(m.received_at) > since);
     });
-  const [devices, traffic, balances, sims, alarms, rejected, undelivered] = await Promise.all([
+  const [devices, traffic, balances, sims, alarms, rejected, undelivered, retrying] = await Promise.all([
     list("listDevicesOfAccounts"),
     read("getTraffic", async () => (await call("getTraffic", { query: { range: "day" }, signal })).data),
     list("listBalances"),
@@ -81,7 +76,11 @@ async function figures(signal) {
       all("listAlarmsOfAccount", { query: { state: "raised" }, limit: maxAlarms, signal })
     ),
     failed("rejected"),
-    failed("undelivered")
+    failed("undelivered"),
+    read("listDeliveries", async () => {
+      const query = { state: "retrying", limit: maxFailed };
+      return (await call("listDeliveries", { query, signal })).data;
+    })
   ]);
   const tileOf = (text, records, limit, matches, target, attention) => {
     if (!records) return null;
@@ -96,9 +95,16 @@ async function figures(signal) {
     tileOf("Devices online", devices, maxRecords, (d) => !isSilent(d), ["devices", { order: "account" }]),
     tileOf("Devices silent", devices, maxRecords, isSilent, ["devices", {}], true),
     tileOf("Raised alarms", alarms, maxAlarms, every, ["alarms", { state: "raised" }], true),
-    traffic && ["SMS parts sent by this gateway, last 24\u00a0h", sumOf(traffic, "parts_accepted"), ["messages", sent]],
+    traffic && [
+      "SMS parts sent, last 24\u00a0h",
+      sumOf(traffic, "parts_accepted"),
+      ["messages", sent],
+      false,
+      "Sent by this gateway"
+    ],
     failures("SMS rejected, last 24\u00a0h", rejected, "rejected"),
     failures("SMS undelivered, last 24\u00a0h", undelivered, "undelivered"),
+    tileOf("Deliveries retrying", retrying, maxFailed, every, ["deliveries", { state: "retrying" }]),
     tileOf(
       "Accounts under " + lowCredit + " credits",
       balances,
@@ -120,8 +126,8 @@ async function figures(signal) {
   ].filter(Boolean);
 }
 
-const tile = ([text, value, target, bad]) =>
-  h("a", { class: "tile" + (bad ? " bad" : ""), href: address(...target) }, h("b", null, value), text);
+const tile = ([text, value, target, bad, title]) =>
+  h("a", { class: "tile" + (bad ? " bad" : ""), href: address(...target), title }, h("b", null, value), text);
 
 function breakers(list, note, again) {
   const retry = (b) =>
@@ -157,29 +163,30 @@ function breakers(list, note, again) {
   );
 }
 
-// charts has the titles and series of the charts. A series that is always zero is omitted.
+// charts has the titles and series of the charts, each with the number of its line's colour; 5 is red. A series that
+// is always zero is omitted.
 const charts = [
   [
     "Received, per minute",
     [
-      ["uplink", "Frames"],
-      ["sms", "SMS"],
-      ["receipt", "Receipts"],
-      ["cdr", "Call records"],
-      ["quarantined", "Quarantined or unrouted"]
+      ["uplink", "Frames", 1],
+      ["sms", "SMS", 2],
+      ["receipt", "Receipts", 3],
+      ["cdr", "Call records", 4],
+      ["quarantined", "Quarantined or unrouted", 5]
     ]
   ],
   [
     "Sent, per minute",
     [
-      ["delivered", "Deliveries"],
-      ["parts_accepted", "SMS parts"],
-      ["retried", "Retries"],
-      ["dead", "Failed"],
-      ["parts_rejected", "SMS parts rejected"]
+      ["delivered", "Deliveries", 1],
+      ["parts_accepted", "SMS parts", 3],
+      ["retried", "Retries", 2],
+      ["dead", "Failed", 5],
+      ["parts_rejected", "SMS parts rejected", 4]
     ]
   ],
-  ["Journal backlog (maximum)", [["lag", "Backlog"]]]
+  ["Journal backlog (maximum)", [["lag", "Backlog", 1]]]
 ];
 
 function drawTraffic(range, found, drawn) {
@@ -191,8 +198,9 @@ function drawTraffic(range, found, drawn) {
   const sheets = charts.map(([title, series], n) => {
     const scale = n === 2 ? 1 : found.step / 60;
     const lines = series
-      .map(([name, label]) => ({
+      .map(([name, label, line]) => ({
         label,
+        line,
         band: true,
         values: (values.get(name) || []).map((v) => (v === null ? null : v / scale))
       }))
@@ -207,7 +215,7 @@ function drawTraffic(range, found, drawn) {
     return h("div", { class: "sheet" }, h("h3", null, title), made);
   });
   const pick = (word) =>
-    button("Last " + word, () => go("now", word === "hour" ? {} : { range: word }), {
+    button("Last " + (word === "day" ? "24 hours" : word), () => go("now", word === "hour" ? {} : { range: word }), {
       "aria-pressed": String(word === range)
     });
   return [

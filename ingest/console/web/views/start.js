@@ -38,6 +38,9 @@ async function progressOf(params, signal) {
   return { known, chosen, acct, tokens, decoders, devices };
 }
 
+// isLocal reports whether the address of this page leads to this machine only.
+const isLocal = () => /^(localhost|127\.|\[::1\])/.test(location.hostname);
+
 const step = (title, done, ...content) =>
   h("li", null, h("b", null, title), " ", done && state("done"), h("div", null, content));
 
@@ -99,15 +102,16 @@ function steps(p, again, note) {
         h(
           "p",
           null,
-          heard.length
-            ? [
-                "Received from ",
-                link("devices", { id: heard[0].id, account: p.acct }, heard[0].name || heard[0].identifier),
-                "."
-              ]
-            : token === "TOKEN"
-              ? "Replace TOKEN with the token of the account."
-              : "Run this command to send a reading."
+          heard.length > 0 && [
+            "Received from ",
+            link("devices", { id: heard[0].id, account: p.acct }, heard[0].name || heard[0].identifier),
+            ". "
+          ],
+          heard.length ? "To send another, " : "To send a reading, ",
+          token === "TOKEN" && "replace TOKEN with the token of the account and ",
+          "run this command",
+          isLocal() && " on this machine",
+          "."
         ),
         snippet(
           frameCommand(token, device ? device.identifier : "my-device", decoder),
@@ -116,7 +120,8 @@ function steps(p, again, note) {
         h(
           "p",
           null,
-          "A LoRaWAN network server posts to this address, with the header Authorization: Bearer and the token:"
+          "For a LoRaWAN network server: post to this address with the header Authorization: Bearer TOKEN.",
+          isLocal() && " Replace " + location.hostname + " with the name of this machine."
         ),
         snippet(webhookOf(decoder), "Address for network servers")
       ]

@@ -3,23 +3,25 @@
 import { link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { h, long, stamp, state, table, when } from "../core/dom.js";
-import { optionTexts } from "../core/filters.js";
-import { bytes, capital, clock } from "../core/format.js";
+import { bytes, clock } from "../core/format.js";
 import { section } from "../core/section.js";
 
 const simulates = (note) => /simulat/.test(note);
 const since = (at) => when(at);
 
+// traffic names what the journals hold.
+const traffic = { uplink: "Frames", sms: "Inbound SMS", receipt: "Receipts", cdr: "Call records" };
+
 // meaning is the purpose of each back end, by its name in the API.
 const meaning = {
   records: "Database: accounts, devices, messages, deliveries",
-  queue: "Redis: timers and what can be rebuilt",
+  queue: "Queue: timers, rebuilt after a loss",
   readings: "Readings of devices",
   mail: "Outgoing mail",
   lookup: "Number lookups",
   clock: "Clock of this machine",
   operator: "SIM operator",
-  gateways: "The gateways of this database",
+  gateways: "Gateways on this database",
   ledgers: "Ledgers and their keys",
   "carrier simulator": "Accepts sent SMS instead of a carrier",
   "journal uplink": "Frames as they arrived",
@@ -118,12 +120,12 @@ function gateways(status) {
 
 function journals(status) {
   const rows = status.journals.map((j) => [
-    link("events", { kind: j.kind }, optionTexts[j.kind] || capital(j.kind)),
+    link("events", { kind: j.kind }, traffic[j.kind]),
     j.accepted,
     j.processed,
     j.quarantined,
     j.lag,
-    long(j.waiting || "nothing"),
+    long(j.waiting),
     bytes(j.bytes),
     j.gaps ? h("span", { class: "state bad" }, j.gaps) : 0
   ]);
@@ -140,14 +142,15 @@ function journals(status) {
         "Traffic",
         "Accepted#",
         "Processed#",
-        "Quarantined or unrouted#",
+        "Of these quarantined or unrouted#",
         "Not processed yet#",
         "Waits for",
         "On disk#",
         "Unreadable parts#"
       ],
       rows,
-      "No journal."
+      "No journal.",
+      { compact: true }
     )
   ];
 }
@@ -163,19 +166,20 @@ async function countRetrying(place, signal) {
   place.replaceChildren(data ? link("deliveries", { state: "retrying" }, count) : "");
 }
 
-function queue({ queue: q }, retrying) {
-  const row = [q.running, q.waiting, retrying, q.parked, q.delivered, q.retried, q.dead, q.unsaved];
+function queue({ node, queue: q }, retrying) {
+  const row = [node, q.running, q.waiting, retrying, q.parked, q.delivered, q.retried, q.dead, q.unsaved];
   return [
     h("h2", null, "Delivery queue"),
     h(
       "p",
       { class: "hint" },
-      "Waiting for a retry and at paused endpoints: of all gateways. The others: of this gateway; delivered, retries " +
-        "and failed are counted since its start."
+      "“Waiting for a retry” and “At paused endpoints” count all gateways, the other columns this one; Delivered, " +
+        "Retries and Failed since its start."
     ),
     table(
       "Delivery queue",
       [
+        "Gateway",
         "Being sent#",
         "Due now#",
         "Waiting for a retry#",
@@ -183,10 +187,11 @@ function queue({ queue: q }, retrying) {
         "Delivered#",
         "Retries#",
         "Failed#",
-        "Results to save#"
+        "Results not saved yet#"
       ],
       [row],
-      ""
+      "",
+      { compact: true }
     )
   ];
 }
@@ -228,12 +233,13 @@ function carriers(status) {
         "SMS in#",
         "Receipts in#",
         "Parts waiting#",
-        "Accepted#",
-        "Rejected#",
+        "Parts accepted#",
+        "Parts rejected#",
         "Result unknown#"
       ],
       rows,
-      "No carriers are configured. Carriers that post over HTTP are listed under Events."
+      "No carriers are configured. Carriers that post over HTTP are listed under Events.",
+      { compact: true }
     ),
     binds.length > 0 &&
       [
@@ -248,7 +254,8 @@ function stored({ stored_bytes: sizes }, details) {
   const kinds = Object.entries(sizes).sort((a, b) => b[1] - a[1]),
     total = kinds.reduce((sum, [, n]) => sum + n, 0);
   const heading = h("h2", null, "Records on disk");
-  if (!kinds.length) return [heading, h("p", { class: "hint" }, "Measured ten seconds after the start.")];
+  const unmeasured = "Not measured yet: the first measurement is made ten seconds after the start.";
+  if (!kinds.length) return [heading, h("p", { class: "hint" }, unmeasured)];
   details.replaceChildren(
     details.firstChild, // the summary, which may have the focus
     table("Records on disk", ["Kind", "Size#"], kinds.map(([kind, n]) => [kind, bytes(n)]), "")
