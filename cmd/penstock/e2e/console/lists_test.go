@@ -30,7 +30,7 @@ func TestListsShowWhatIsStillToBeDone(t *testing.T) {
 	applyFilter(b, "state", "unrouted")
 	b.AwaitCondition("only unrouted messages are listed", `document.querySelectorAll(".listing button.open").length === 3 && !document.querySelector(".listing").innerText.includes("Processed")`)
 	b.Press("Deliveries")
-	b.AwaitText("Retrying", "next attempt ", "Select all that have ended (1)", "Nothing was sent: mail is simulated.")
+	b.AwaitText("Retrying", "next attempt ", "Select all that have ended (1)", "Not sent: mail is simulated.")
 	b.Press("Events")
 	b.AwaitText("Processed", "to relay g1: Retrying", "to relay g2: Simulated", "Add a relay Retry", "Select all on this page (5)")
 	b.Click("#all")

@@ -77,9 +77,14 @@ export const due = (text) => text && (Date.parse(text) > Date.now() ? when(text)
 export const code = (text) => text && h("code", null, text);
 export const pre = (text) => h("pre", { tabindex: 0 }, text);
 export const long = (text) => text && h("span", { class: "long" }, text);
-// parted shows a path or an address, which breaks after its separators only.
+// parted shows an address or the path of a field, which breaks after its separators only.
 export const parted = (text) =>
-  text && h("span", { class: "parted" }, text.split(/(?<=[/.?&])/).map((part) => [part, h("wbr")]));
+  text &&
+  h(
+    "span",
+    { class: "parted" },
+    text.split(text.includes("/") ? /(?<=[/?&])(?!\/)/ : /(?<=\.)/).map((part) => [part, h("wbr")])
+  );
 export const told = () => h("div", { role: "status" }); // a place for the result of an action
 export const button = (text, click, props) => h("button", { type: "button", click, ...props }, text);
 export const wrong = (error) => h("p", { class: "wrong", role: "alert" }, error.message);

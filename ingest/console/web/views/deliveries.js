@@ -87,7 +87,7 @@ function subjectOf(d) {
 function reasonOf(d) {
   if (d.reason || d.state !== "simulated") return d.reason;
   const simulated = d.target.startsWith("sms:") ? "SMS are" : d.target.includes("@") ? "mail is" : "its target is";
-  return "Nothing was sent: " + simulated + " simulated.";
+  return "Not sent: " + simulated + " simulated.";
 }
 
 // about says what a delivery is about: its rule or relay, or else the record.
@@ -161,7 +161,7 @@ export const show = listing({
     { head: "Target", cell: (d) => parted(cut(d.target, 80)), value: (d) => d.target, rest: true, roomy: true },
     {
       head: "State",
-      cell: (d) => [state(d.state), nextAttempt(d) && h("div", { class: "hint" }, nextAttempt(d))],
+      cell: (d) => [state(d.state), nextAttempt(d) && h("div", { class: "hint nowrap" }, nextAttempt(d))],
       value: (d) => stateWord(d.state)
     },
     { head: "Reason", cell: (d) => long(cut(reasonOf(d), 160)), value: reasonOf },
