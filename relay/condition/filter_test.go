@@ -81,24 +81,18 @@ func wantError(t *testing.T, err error, message string) {
 	}
 }
 
-// The condition is the costliest one that compiles, with the text for which it takes longest.
-func TestTheCostliestConditionIsFast(t *testing.T) {
+// BenchmarkCostliestCondition shows how long a message can occupy a gateway: the condition is the
+// costliest one that compiles, with the text for which it takes longest. The aim is 100 ms.
+func BenchmarkCostliestCondition(b *testing.B) {
 	m := testMessage()
 	m.Text = strings.Repeat("a", 40_000)
 	c, err := CompileFilter(`text matches "(a|aa|aaa)*(a|aa|aaa)*(a|aa|aaa)*(a|aa|aaa)*(a|aa|aaa)*(a|aa|aaa)*(a|aa|aaa)*(a|aa|aaa)*x" or text matches "(.*)(.*)(.*)(.*)(.*)(.*)(.*)y$"`)
-	relaytest.NoError(t, err)
-	fastest := time.Hour
-	for range 5 {
-		startedAt := time.Now()
+	relaytest.NoError(b, err)
+	for b.Loop() {
 		if holds, err := c.Holds(m); holds || err != nil {
-			t.Fatal(holds, err)
+			b.Fatal(holds, err)
 		}
-		fastest = min(fastest, time.Since(startedAt))
 	}
-	if fastest > 100*time.Millisecond {
-		t.Errorf("the fastest of 5 runs took %v, want at most 100 ms", fastest)
-	}
-	t.Log(fastest)
 }
 
 func FuzzCondition(f *testing.F) {
