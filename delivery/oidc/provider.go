@@ -131,7 +131,10 @@ func (p *Provider) Finish(ctx context.Context, a user.Attempt, code string) (use
 		return user.Identity{}, relay.Errorf(relay.KindForbidden, "the provider returned no ID token")
 	}
 	token, err := provider.VerifierContext(ctx, &oidc.Config{ClientID: p.opts.ClientID, Now: p.opts.Now}).Verify(ctx, raw)
-	if err != nil {
+	switch {
+	case err != nil && strings.Contains(err.Error(), "fetching keys"): // the library does not wrap the cause
+		return user.Identity{}, relay.Errorf(relay.KindUnavailable, "OpenID Connect provider: %w", err)
+	case err != nil:
 		return user.Identity{}, relay.Errorf(relay.KindForbidden, "the ID token is refused: %w", err)
 	}
 	if a.Nonce == "" || token.Nonce != a.Nonce {

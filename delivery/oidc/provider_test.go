@@ -152,3 +152,10 @@ func TestAProviderThatIsDownIsUnavailable(t *testing.T) {
 	_, err := signIn(t, o, nil)
 	relaytest.Equal(t, "the kind of the error", relay.KindOf(err), relay.KindUnavailable)
 }
+
+func TestAProviderThatCannotServeItsKeysIsUnavailable(t *testing.T) {
+	p := oidctest.Start(t)
+	p.FailKeys(500)
+	_, err := signIn(t, clientOptions(p), nil)
+	relaytest.Equal(t, "the kind of the error", relay.KindOf(err), relay.KindUnavailable)
+}

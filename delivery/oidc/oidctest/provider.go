@@ -35,10 +35,11 @@ type Provider struct {
 	mu sync.Mutex
 	// claims are added to the next ID tokens. tamper changes the claims of a token before it is
 	// signed.
-	claims   map[string]any
-	tamper   func(claims map[string]any)
-	signer   *rsa.PrivateKey
-	requests map[string]url.Values // the queries to the authorization endpoint, by code
+	claims     map[string]any
+	tamper     func(claims map[string]any)
+	signer     *rsa.PrivateKey
+	keysStatus int                   // of answers to requests for the keys; 0 means 200 with the keys
+	requests   map[string]url.Values // the queries to the authorization endpoint, by code
 }
 
 // Start runs a provider until the test ends.
@@ -77,6 +78,13 @@ func (p *Provider) Tamper(claims map[string]any, change func(map[string]any)) {
 	p.claims, p.tamper = claims, change
 }
 
+// FailKeys makes the provider answer requests for its keys with an error status.
+func (p *Provider) FailKeys(status int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.keysStatus = status
+}
+
 // SignWithAnotherKey makes the provider sign ID tokens with a key that it does not publish.
 func (p *Provider) SignWithAnotherKey() {
 	key := newKey(p.t)
@@ -93,6 +101,13 @@ func (p *Provider) discovery(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
+	p.mu.Lock()
+	status := p.keysStatus
+	p.mu.Unlock()
+	if status != 0 {
+		w.WriteHeader(status)
+		return
+	}
 	respond(w, http.StatusOK, map[string]any{"keys": []any{map[string]any{
 		"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "k1", "n": encode(p.key.N.Bytes()), "e": encode(big.NewInt(int64(p.key.E)).Bytes()),
 	}}})
