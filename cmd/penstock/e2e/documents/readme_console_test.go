@@ -29,7 +29,7 @@ func TestReadmeLeadsToAChart(t *testing.T) {
 	b.Press("Devices")
 	b.AwaitText("boiler-1", "Cold store 1", "demo")
 	b.Press("boiler-1")
-	b.AwaitText("64.5 °C", "a band from minimum to maximum")
+	b.AwaitText("64.5 °C", "minimum to maximum")
 	b.AwaitCondition("the chart is drawn", e2e.ChartDrawn)
 	b.ExpectNoProblems()
 }
