@@ -8,11 +8,11 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// Adapter implements the HTTP interface of one carrier for inbound messages.
+// Adapter parses and answers the inbound messages of one carrier. An SMPP adapter has only Parse.
 type Adapter struct {
 	// Parse parses a post. The Processor sets the ids, accounts and times of receipt of the
-	// messages. The error is params.ErrSyntax, relay.KindInvalid with the fields, or
-	// notMessage. If only some messages of a post are invalid, Parse returns the others with
+	// messages. The error of an HTTP adapter is params.ErrSyntax, relay.KindInvalid with the
+	// fields, or notMessage. If only some messages of a post are invalid, Parse returns the others with
 	// the error.
 	Parse func(e *intake.Entry) ([]inbound.Message, error)
 	// Verify checks the carrier's signature with the token's secret; nil for a carrier

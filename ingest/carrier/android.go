@@ -15,8 +15,8 @@ import (
 // parseAndroid parses posts of apps that turn a phone into a gateway: SMS Gateway for
 // Android (docs.sms-gate.app, webhooks), and forwarders with the template {from, text,
 // sentStamp, receivedStamp, sim}. The phone has joined the parts. If the post lacks the
-// phone's own number, the number is taken from the query: from the parameter "to1" or "to2" of the
-// SIM, or from "to".
+// phone's own number, the number is taken from the query: from "to" with the number of the SIM
+// ("to1"), or from "to".
 func parseAndroid(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
 	o, err := fieldsOf(e)
 	if err != nil {
@@ -30,7 +30,7 @@ func parseAndroid(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, e
 	case kind == "":
 		return parseForwarded(alphabet, e, o, query)
 	case kind == "sms:sent" || kind == "sms:delivered" || kind == "sms:failed":
-		return nil, receiptOf(o.child("payload").text("messageId"), kind[len("sms:"):])
+		return nil, receiptNotice(o.child("payload").text("messageId"), kind[len("sms:"):])
 	case kind != "sms:received" && kind != "sms:data-received":
 		return nil, notMessage("the event " + clipValue(kind) + ", which is not a message")
 	}
@@ -46,7 +46,7 @@ func parseAndroid(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, e
 	if o.text("event") == "sms:data-received" {
 		m.Coding, m.Data = sms.Binary, f.base64("payload.data")
 	} else {
-		f.setJoinedText(&m, "payload.message", nil)
+		f.setText(&m, "payload.message", nil)
 	}
 	return f.message(m)
 }
@@ -83,7 +83,7 @@ func parseForwarded(alphabet *sms.Alphabet, e *intake.Entry, o, query object) ([
 		m.CarrierID = hex.EncodeToString(sum[:16])
 	}
 	f.setAddresses(&m, "from", "to")
-	f.setJoinedText(&m, "text", nil)
+	f.setText(&m, "text", nil)
 	return f.message(m)
 }
 

@@ -26,7 +26,8 @@ type notMessage string
 
 func (n notMessage) Error() string { return string(n) }
 
-func receiptOf(id, status string) error {
+// receiptNotice returns the notMessage for a delivery receipt.
+func receiptNotice(id, status string) error {
 	return notMessage(strings.ToValidUTF8("a delivery receipt: "+clipValue(id)+" is "+clipValue(status), "\uFFFD"))
 }
 
@@ -109,7 +110,7 @@ func (o object) list(name string) []object {
 	return objects
 }
 
-// first returns the first text of several fields that is not empty.
+// first returns the first nonempty text of several fields.
 func (o object) first(names ...string) (text string) {
 	for _, name := range names {
 		text = cmp.Or(text, o.text(name))

@@ -84,19 +84,19 @@ func (f *form) setAddresses(m *inbound.Message, originator, destination string) 
 	m.To = number
 }
 
-// plain returns a required text, which may be empty, as valid UTF-8.
-func (f *form) plain(name string) string {
+// utf8Text returns a required text, which may be empty, as valid UTF-8.
+func (f *form) utf8Text(name string) string {
 	if !f.has(name) {
 		f.Add(name, "The "+name+" field is required.")
 	}
 	return strings.ToValidUTF8(f.optional(name, maxText), "\uFFFD")
 }
 
-// setJoinedText reads the text of a message with joined parts. The URLs of media follow the text.
-func (f *form) setJoinedText(m *inbound.Message, name string, media []string) {
+// setText reads a text that the carrier has decoded. The URLs of media follow the text.
+func (f *form) setText(m *inbound.Message, name string, media []string) {
 	var text []string
 	if f.has(name) && f.object[name] != "" || len(media) == 0 {
-		text = []string{f.plain(name)}
+		text = []string{f.utf8Text(name)}
 	}
 	m.Text = strings.ToValidUTF8(strings.Join(append(text, media...), "\n"), "\uFFFD")
 	m.Coding = codingOf(f.alphabet, m.Text)

@@ -50,7 +50,7 @@ func parseInfobip(f *form) ([]inbound.Message, error) {
 func parseInfobipMessage(f *form) (inbound.Message, error) {
 	if f.has("status") && !f.has("text") {
 		s := f.child("status")
-		return inbound.Message{}, receiptOf(f.text("messageId"), s.first("groupName", "name"))
+		return inbound.Message{}, receiptNotice(f.text("messageId"), s.first("groupName", "name"))
 	}
 	m := inbound.Message{CarrierID: f.required("messageId", maxName)}
 	setSentAt(&m, "receivedAt", f.text("receivedAt"), parseTime)
@@ -65,6 +65,6 @@ func parseInfobipMessage(f *form) (inbound.Message, error) {
 	if len(texts) > 0 && !f.has("text") {
 		f.object["text"] = strings.Join(texts, "\n")
 	}
-	f.setJoinedText(&m, "text", urls)
+	f.setText(&m, "text", urls)
 	return m, f.Err()
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// parseKannel parses the parameters of Kannel's get-url, see the package comment, or of a
+// parseKannel parses the parameters of Kannel's get-url, see the package comment, and of a
 // form in the body. Kannel joins the parts of a message by default, and sends text,
 // data and UDH as URL-encoded octets.
 func parseKannel(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
@@ -42,7 +42,8 @@ func parseKannel(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, er
 		m.Coding, m.Data = sms.Binary, []byte(text)
 	case "2":
 		// The text is big-endian UTF-16, unless the charset says that Kannel has recoded it
-		// (alt-charset, mo-recode) or a whole message has an odd number of octets.
+		// (alt-charset, mo-recode) or a whole message has an odd number of octets and no NUL
+		// at the end.
 		m.Coding = sms.UCS2
 		_, isPart := inbound.PartOf(&m)
 		switch {

@@ -17,7 +17,7 @@ import (
 func parsePlivo(f *form) ([]inbound.Message, error) {
 	urls := mediaURLs(f.object, "Media", "MediaUrl")
 	if status := f.text("Status"); status != "" && !f.has("Text") && !f.has("Body") && len(urls) == 0 {
-		return nil, receiptOf(f.text("MessageUUID"), status)
+		return nil, receiptNotice(f.text("MessageUUID"), status)
 	}
 	m := inbound.Message{CarrierID: f.required("MessageUUID", maxName)}
 	f.setAddresses(&m, "From", "To")
@@ -25,7 +25,7 @@ func parsePlivo(f *form) ([]inbound.Message, error) {
 	if !f.has(text) && f.has("Body") {
 		text = "Body" // of an MMS
 	}
-	f.setJoinedText(&m, text, urls)
+	f.setText(&m, text, urls)
 	return f.message(m)
 }
 
@@ -44,7 +44,7 @@ func (n *nonces) verifyPlivo(r *SignedRequest, secret string) error {
 		switch {
 		case signature == "" || nonce == "":
 			continue
-		case !anyEqualBase64(signature, mac(sha256.New, secret, r.base()+nonce)):
+		case !anyEqualBase64(signature, mac(sha256.New, secret, r.urlWithoutQuery()+nonce)):
 			return errSignature
 		case !n.accept(nonce, r):
 			return errStale
@@ -68,7 +68,7 @@ func verifyPlivoV3(r *SignedRequest, account, secret string) error {
 	}
 	// The signed text is the URL with its parameters, followed by those of the form. They are
 	// sorted, with decoded names and values.
-	text, query := r.base(), sortedPairs(r.query(), "=", "&")
+	text, query := r.urlWithoutQuery(), sortedPairs(r.query(), "=", "&")
 	if query != "" || len(fields) > 0 {
 		text += "?" + query
 	}
@@ -95,7 +95,7 @@ func sortedPairs(v url.Values, equals, separator string) string {
 // post with an older nonce is recognised by its message id.
 const maxNonces = 100_000
 
-// nonces stores the request of each nonce.
+// nonces stores a digest of the request of each nonce.
 type nonces struct {
 	mu        sync.Mutex
 	used      map[string][sha256.Size]byte

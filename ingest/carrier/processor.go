@@ -66,7 +66,7 @@ func hashKey(seed maphash.Seed, format string, values ...any) uint64 {
 func (p *Processor) Process(ctx context.Context, posts []intake.ParsedItem[post]) ([]event.Status, error) {
 	msgs := make([]inbound.Message, 0, len(posts)) // most posts have one message
 	origins := make([]int, 0, len(posts))          // the post of each message
-	statuses := make([]event.Status, len(posts))   // without an id for posts that need none
+	statuses := make([]event.Status, len(posts))   // the ID is empty if a post needs no status
 	for i, item := range posts {
 		if notice, ok := errors.AsType[notMessage](item.Content.err); ok {
 			done := item.Status(event.Done, "")
@@ -105,8 +105,8 @@ func (p *Processor) Messages(item *intake.Item) (found []inbound.Message, notice
 	return found, "", err
 }
 
-// Describe returns the numbers of the messages of a post, and the numbers of parts. It omits texts,
-// because lists show descriptions to users who may not read messages.
+// Describe returns the sender, the recipient and the part number of each message of a post, and the
+// bind. It omits texts, because lists show descriptions to users who may not read messages.
 func (p *Processor) Describe(item intake.ParsedItem[post]) string {
 	if notice, ok := errors.AsType[notMessage](item.Content.err); ok {
 		return string(notice)
@@ -136,7 +136,7 @@ func (p *Processor) Subjects(item intake.ParsedItem[post]) []string {
 	return numbers
 }
 
-// messages parses a journalled post. If it has several messages, their ids end with their index.
+// messages parses a journalled post. The id of each of several messages ends with its index.
 func (p *Processor) messages(item *intake.Item) ([]inbound.Message, error) {
 	a, ok := p.adapters[item.Entry.Source]
 	if !ok {

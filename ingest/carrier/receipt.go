@@ -40,8 +40,8 @@ type parsedReceipt struct {
 	notes decoders.Notes
 }
 
-// Parse parses a receipt. Each of its ids is a key, so that the receipts of a part are applied in
-// order: a receipt that is applied after the final one would not be reported.
+// Parse parses a receipt. Each id of the receipt is a key, so that the receipts of a part are applied
+// in order: a receipt that is applied after the final one would not be reported.
 func (r *ReceiptProcessor) Parse(item *intake.Item) (receipt parsedReceipt, keys []uint64, err error) {
 	if receipt, err = parseReceipt(&item.Entry); err != nil {
 		return receipt, nil, errors.New(errorLine(err))
@@ -55,7 +55,7 @@ func (r *ReceiptProcessor) Parse(item *intake.Item) (receipt parsedReceipt, keys
 
 // Process passes all receipts to the handler in one batch.
 func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.ParsedItem[parsedReceipt]) ([]event.Status, error) {
-	statuses := make([]event.Status, len(items)) // without an id for receipts that need none
+	statuses := make([]event.Status, len(items)) // the ID is empty if a receipt needs no status
 	receipts := make([]message.Receipt, len(items))
 	for i, item := range items {
 		receipts[i] = item.Content.Receipt
@@ -71,7 +71,7 @@ func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.ParsedIte
 	}
 	for i := range found {
 		if receipt := &found[i]; !receipt.Matched {
-			reason := fmt.Sprintf("receipt %s: unknown %s", receipt.State, messageOf(receipt))
+			reason := fmt.Sprintf("receipt %s: unknown %s", receipt.State, describeMessage(receipt))
 			unrouted := items[i].Status(event.Unrouted, intake.ClipReason(reason))
 			unrouted.Notes = items[i].Content.notes
 			statuses[i] = unrouted
@@ -82,14 +82,14 @@ func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.ParsedIte
 
 // Describe returns the state of a receipt and the ids of its message.
 func (r *ReceiptProcessor) Describe(item intake.ParsedItem[parsedReceipt]) string {
-	description := fmt.Sprintf("%s: %s", item.Content.State, messageOf(&item.Content.Receipt))
+	description := fmt.Sprintf("%s: %s", item.Content.State, describeMessage(&item.Content.Receipt))
 	if _, bind := carrierAndBind(&item.Entry); item.Entry.Source == SMPP && bind != "" {
 		description += " over bind " + bind
 	}
 	return description
 }
 
-func messageOf(r *message.Receipt) string {
+func describeMessage(r *message.Receipt) string {
 	name := fmt.Sprintf("message %q", strings.Join(slices.Concat(r.IDs, r.OtherBases), " or "))
 	if r.Carrier != "" {
 		name += " of carrier " + r.Carrier
@@ -157,8 +157,8 @@ func parseSMPPReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes
 const minSubscriber = 7
 
 // stateOf returns the state for a receipt's stat (SMPP 3.4, appendix B, and the
-// spellings of SMSCs). ACCEPTD is Buffered: message.Accepted is the state after the
-// submit response, which precedes any receipt.
+// spellings of SMSCs). ACCEPTD is Buffered, because message.Accepted is the state after
+// the submit response.
 func stateOf(stat string) (message.State, error) {
 	upper := strings.ToUpper(stat)
 	for state, prefixes := range map[message.State][]string{
@@ -175,8 +175,8 @@ func stateOf(stat string) (message.State, error) {
 	return "", relay.Errorf(relay.KindInvalid, "a receipt whose state is %q", stat)
 }
 
-// parseKannelReceipt parses the parameters that Kannel adds to the dlr-url of a message: %d as
-// type, %A as answer.
+// parseKannelReceipt parses the parameters of the dlr-url of a message. Kannel sets type to %d and
+// answer to %A.
 func parseKannelReceipt(r *message.Receipt, e *intake.Entry) (decoders.Notes, error) {
 	o, err := kannelParameters(e)
 	if err != nil {
@@ -192,7 +192,7 @@ func parseKannelReceipt(r *message.Receipt, e *intake.Entry) (decoders.Notes, er
 }
 
 // parseJSONReceipt parses {ref, state or code, text}, or a query with the same names. The ref in
-// the URL, which is signed, overrides the ref in the body.
+// the URL, which a signature may cover, overrides the ref in the body.
 func parseJSONReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes, err error) {
 	o, err := fieldsOf(e)
 	if err != nil {

@@ -36,8 +36,8 @@ const maxSkew = 5 * time.Minute
 // SignedRequest has the parts of a request that a signature may cover.
 type SignedRequest struct {
 	Method string
-	// URL is the URL that the carrier called: the public URL of the gateway, which a
-	// proxy may have changed, with the path and query as sent.
+	// URL is the URL that the carrier called: the gateway's public URL with the path and
+	// query as sent. A proxy may have changed the host of the request.
 	URL         string
 	ContentType string
 	// Header returns a header field, or "" if it is missing.
@@ -63,7 +63,7 @@ func (s *Surface) signedOf(c *fiber.Ctx) (*SignedRequest, error) {
 	}, nil
 }
 
-func (s *SignedRequest) base() string {
+func (s *SignedRequest) urlWithoutQuery() string {
 	base, _, _ := strings.Cut(s.URL, "?")
 	return base
 }

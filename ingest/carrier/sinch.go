@@ -20,12 +20,12 @@ func parseSinch(f *form) ([]inbound.Message, error) {
 	case strings.HasPrefix(kind, "mo_"):
 		return parseSinchSMS(f, kind)
 	case strings.Contains(kind, "delivery_report"):
-		return nil, receiptOf(f.first("batch_id", "id"), f.first("status", "type"))
+		return nil, receiptNotice(f.first("batch_id", "id"), f.first("status", "type"))
 	case f.has("message"):
 		return parseSinchConversation(f.alphabet, f.child("message"))
 	case f.has("message_delivery_report"):
 		r := f.child("message_delivery_report")
-		return nil, receiptOf(r.text("message_id"), r.text("status"))
+		return nil, receiptNotice(r.text("message_id"), r.text("status"))
 	case f.has("app_id"):
 		return nil, notMessage("an event of the Conversation API that is not a message")
 	}
@@ -43,9 +43,9 @@ func parseSinchSMS(f *form, kind string) ([]inbound.Message, error) {
 		m.Status = statusOf(&m)
 	case "mo_media":
 		f.object["message"] = f.child("body").first("message", "subject")
-		f.setJoinedText(&m, "message", urlsOf(f.child("body").list("media")...))
+		f.setText(&m, "message", urlsOf(f.child("body").list("media")...))
 	default:
-		f.setJoinedText(&m, "body", nil)
+		f.setText(&m, "body", nil)
 	}
 	return f.message(m)
 }
@@ -74,7 +74,7 @@ func parseSinchConversation(alphabet *sms.Alphabet, o object) ([]inbound.Message
 	m := inbound.Message{CarrierID: f.required("id", maxName)}
 	setSentAt(&m, "accept_time", o.text("accept_time"), parseTime)
 	f.setAddresses(&m, "identity", "sender_id")
-	f.setJoinedText(&m, "text", urlsOf(contact.child("media_message")))
+	f.setText(&m, "text", urlsOf(contact.child("media_message")))
 	return f.message(m)
 }
 

@@ -27,9 +27,9 @@ const (
 	receiptPath = "/inbound/dlr/"
 )
 
-// SMPPEntry returns the journal entry of a PDU of the kind event.SMS or event.Receipt from a
-// bind of a carrier, with a path like those of HTTP carriers. The id is the same for a PDU that
-// the SMSC repeats within a session.
+// SMPPEntry returns the journal entry for a PDU that a bind received, with a path like those of
+// HTTP carriers. The kind is event.SMS or event.Receipt. The id is the same for a PDU that the
+// SMSC repeats within a session.
 func SMPPEntry(kind event.Kind, carrier, bind, id string, pdu []byte) intake.Entry {
 	path := messagePath
 	if kind == event.Receipt {
@@ -80,7 +80,7 @@ func parseSMPP(e *intake.Entry, carrier string, defaultAlphabet smpp.Alphabet, g
 	m.To = number
 
 	// 2. The user data header and the text. If the length of the header exceeds the
-	// message, all of it is data.
+	// message, the whole message is data.
 	if p, ok := d.Segment(); ok {
 		m.Part = &inbound.Part{Kind: inbound.ReferenceSAR, Reference: p.Reference, Total: p.Total, Number: p.Number}
 	}
@@ -96,8 +96,8 @@ func parseSMPP(e *intake.Entry, carrier string, defaultAlphabet smpp.Alphabet, g
 		return m, err
 	}
 
-	// 3. The id of the SMSC, or else of the entry. The parts of a message have the same id, so
-	// the number of the part is appended.
+	// 3. The SMSC's id of the message, or else the id of the PDU. The SMSC's id is the same for
+	// all parts of a message, so the number of the part is appended.
 	if m.CarrierID = d.MessageID(); m.CarrierID == "" {
 		q, err := queryObject(e.Query)
 		m.CarrierID = q.text("id")

@@ -22,11 +22,11 @@ func parseTwilio(f *form) ([]inbound.Message, error) {
 	id := f.first("MessageSid", "SmsMessageSid", "SmsSid")
 	f.object["MessageSid"] = id
 	if status := f.first("MessageStatus", "SmsStatus"); !f.has("Body") && status != "" && !strings.HasPrefix(status, "receiv") {
-		return nil, receiptOf(id, status)
+		return nil, receiptNotice(id, status)
 	}
 	m := inbound.Message{CarrierID: f.required("MessageSid", maxName), Reference: f.optional("AccountSid", maxName)}
 	f.setAddresses(&m, "From", "To")
-	f.setJoinedText(&m, "Body", mediaURLs(f.object, "MediaUrl"))
+	f.setText(&m, "Body", mediaURLs(f.object, "MediaUrl"))
 	return f.message(m)
 }
 

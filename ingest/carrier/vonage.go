@@ -27,7 +27,7 @@ import (
 // separately, in any order.
 func parseVonage(f *form) ([]inbound.Message, error) {
 	if status := f.text("status"); status != "" && !f.has("text") && !f.has("data") {
-		return nil, receiptOf(f.first("messageId", "message_uuid"), status)
+		return nil, receiptNotice(f.first("messageId", "message_uuid"), status)
 	}
 	if f.has("message_uuid") {
 		m := inbound.Message{CarrierID: f.required("message_uuid", maxName)}
@@ -43,7 +43,7 @@ func parseVonage(f *form) ([]inbound.Message, error) {
 		if len(captions) > 0 && !f.has("text") {
 			f.object["text"] = strings.Join(captions, "\n")
 		}
-		f.setJoinedText(&m, "text", urls)
+		f.setText(&m, "text", urls)
 		return f.message(m)
 	}
 	m := inbound.Message{CarrierID: f.required("messageId", maxName), UDH: f.hex("udh", maxUDH)}
@@ -59,9 +59,9 @@ func parseVonage(f *form) ([]inbound.Message, error) {
 	case "binary":
 		m.Coding, m.Data = sms.Binary, f.hex("data", maxText)
 	case "unicode":
-		m.Coding, m.Text = sms.UCS2, f.plain("text")
+		m.Coding, m.Text = sms.UCS2, f.utf8Text("text")
 	default:
-		f.setJoinedText(&m, "text", nil)
+		f.setText(&m, "text", nil)
 	}
 	return f.message(m)
 }
@@ -90,9 +90,8 @@ func verifyVonage(r *SignedRequest, secret string) error {
 		return verifyVonagePayload(r, claims.PayloadHash)
 	}
 	// Check sig: a hash over &name=value of all parameters except sig, ordered by name,
-	// with & and = in both replaced by _. Its length and the settings of the Vonage account
-	// determine the hash: MD5 of the text and the secret, or an HMAC with MD5, SHA-1,
-	// SHA-256 or SHA-512. The timestamp is covered.
+	// with & and = in names and values replaced by _. The hash is an HMAC with MD5, SHA-1,
+	// SHA-256 or SHA-512, according to its length, or the MD5 of the text and the secret.
 	fields := vonageParameters(r)
 	signature := fields["sig"]
 	if signature == "" {
@@ -117,8 +116,8 @@ func verifyVonage(r *SignedRequest, secret string) error {
 	return checkAge(timestamp, r.Now)
 }
 
-// verifyVonagePayload checks the hash of a post, which covers the body or the parameters as an
-// ordered JSON object.
+// verifyVonagePayload checks the hash of a post, which covers the body, or the parameters as a
+// JSON object in the order of the post.
 func verifyVonagePayload(r *SignedRequest, want string) error {
 	raw := sha256.Sum256(r.Body)
 	if len(r.Body) > 0 && equalHex(want, raw[:]) {

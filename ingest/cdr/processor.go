@@ -35,9 +35,9 @@ type Processor struct {
 func NewProcessor(c Calls, m Meter) *Processor { return &Processor{store: c, meter: m} }
 
 const (
-	// maxBatch is the number of records from which a transaction takes no further posts.
+	// maxBatch is the number of records after which a transaction takes no further posts.
 	maxBatch = 20_000
-	// maxReported is the number of problems of a post from which no further records of unknown SIMs are named.
+	// maxReported is the number of problems of a post after which unknown SIMs are not reported.
 	maxReported = 20
 )
 

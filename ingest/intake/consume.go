@@ -173,25 +173,25 @@ func (i *Intake) throttle(ctx context.Context, newest *batch) bool {
 // commit advances the checkpoint after each batch. After a failed batch, commit stops
 // dispatch and waits until the remaining batches have ended.
 func (i *Intake) commit(started <-chan *batch, stop func()) error {
-	var failed error
+	var firstErr error
 	for b := range started {
 		<-b.ended
 		err := b.err
-		if failed == nil && err == nil {
+		if firstErr == nil && err == nil {
 			err = i.consumer.Commit(b.lastSeq)
 		}
-		if failed == nil && err != nil && !errors.Is(err, context.Canceled) {
+		if firstErr == nil && err != nil && !errors.Is(err, context.Canceled) {
 			i.logger.Error("checkpoint not advanced", "error", err)
 		}
-		if failed == nil && err != nil {
-			failed = err
+		if firstErr == nil && err != nil {
+			firstErr = err
 			stop()
 		}
 	}
-	if errors.Is(failed, context.Canceled) {
+	if errors.Is(firstErr, context.Canceled) {
 		return nil
 	}
-	return failed
+	return firstErr
 }
 
 // decodeItems decodes records and quarantines those that cannot be decoded. It fails only
@@ -244,9 +244,9 @@ func (s *recentSenders) add(acct relay.AccountID, receivedAt time.Time) (contend
 	return receivedAt.Sub(s.recent[1].t).Abs() < contentionTime // the clock may have been set back
 }
 
-// deferLarge splits items into small entries, and large entries to defer with their statuses.
-func (i *Intake) deferLarge(items []Item) (small, deferred []Item, statuses []event.Status) {
-	small = items[:0]
+// deferLarge returns the items to process now, and the large items to defer with their statuses.
+func (i *Intake) deferLarge(items []Item) (immediate, deferred []Item, statuses []event.Status) {
+	immediate = items[:0]
 	for n := range items {
 		item := items[n]
 		contended := i.recentSenders.add(item.Entry.Account, item.Entry.ReceivedAt)
@@ -254,9 +254,9 @@ func (i *Intake) deferLarge(items []Item) (small, deferred []Item, statuses []ev
 			deferred, statuses = append(deferred, item), append(statuses, item.Status(event.Pending, largeReason))
 			continue
 		}
-		small = append(small, item)
+		immediate = append(immediate, item)
 	}
-	return small, deferred, statuses
+	return immediate, deferred, statuses
 }
 
 // The maximum weight of entries that are processed together. An entry above a limit is

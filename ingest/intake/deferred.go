@@ -52,7 +52,7 @@ func (i *Intake) processTurn(ctx context.Context, lastAccount relay.AccountID) (
 		return noAccount, err
 	}
 	var items []Item
-	var unprocessable []event.Status // entries that can no longer be processed
+	var unprocessable []event.Status // of entries that can no longer be processed
 	sum, account := 0, lastAccount
 	for _, status := range statuses {
 		r, err := i.log.Read(status.Seq)

@@ -220,7 +220,7 @@ func (i *Intake) event(r journal.Record, status event.Status) (event.Event, Item
 // selects reports whether a filter selects an event. If a selected event has no outcome, selects
 // sets the outcome to the description.
 func (i *Intake) selects(f *event.Filter, e *event.Event, item *Item) bool {
-	if !matches(f, e) || f.Device != "" && !i.isOf(f.Device, e, item) || f.Number != "" && !i.mentions(item, f.Number) || f.Match != nil && !f.Match(e.Account, i.subjects(*item)) {
+	if !matches(f, e) || f.Device != "" && !i.isOfDevice(f.Device, e, item) || f.Number != "" && !i.mentions(item, f.Number) || f.Match != nil && !f.Match(e.Account, i.subjects(*item)) {
 		return false
 	}
 	contains := f.Query == "" || item.contains(e, f.Query) ||
@@ -302,10 +302,11 @@ func (i *Item) contains(e *event.Event, text string) bool {
 	return containsFold(e.Raw, text) || containsFold(i.pathAndQuery(), text)
 }
 
-// isOf reports whether an event has a normalized identifier of a device. An event without subjects, such as one
-// that cannot be parsed, must contain the identifier in its body, path or query.
-func (i *Intake) isOf(identifier string, e *event.Event, item *Item) bool {
-	stripped := withoutSeparators([]byte(identifier)) // parsing is slower than searching
+// isOfDevice reports whether an event belongs to the device with a normalized identifier. An event
+// without subjects, such as one that cannot be parsed, must contain the identifier in its body, path
+// or query.
+func (i *Intake) isOfDevice(identifier string, e *event.Event, item *Item) bool {
+	stripped := withoutSeparators([]byte(identifier)) // search first, because parsing is slower
 	eui, err := hex.DecodeString(identifier)
 	inBase64 := err == nil && bytes.Contains(e.Raw, []byte(base64.StdEncoding.EncodeToString(eui))) // as ChirpStack 3 writes it
 	if !inBase64 && !bytes.Contains(withoutSeparators(e.Raw), stripped) && !bytes.Contains(withoutSeparators(item.pathAndQuery()), stripped) {

@@ -211,7 +211,7 @@ func (i *Intake) Accept(ctx context.Context, e *Entry) (string, error) {
 	return s.Wait(ctx)
 }
 
-// StagedEntry is an entry with a sequence in the journal that is not on disk yet.
+// StagedEntry is an entry that has a sequence in the journal and may not be on disk yet.
 type StagedEntry struct {
 	intake  *Intake
 	pending journal.Pending
@@ -316,8 +316,8 @@ func (i *Intake) DurableSeq() (seq uint64, ok bool) {
 }
 
 // Revert moves the checkpoint back to seq, so that Run processes the later entries again.
-// Revert returns their number and the sequence of the first one that is still in the
-// journal. It must not be called while Run runs.
+// Revert returns the number of the later entries that are still in the journal, and the
+// sequence of the first of them. It must not be called while Run runs.
 func (i *Intake) Revert(seq uint64) (count, firstSeq uint64, err error) {
 	committed := i.consumer.Committed()
 	if seq >= committed {

@@ -133,7 +133,7 @@ func (i *Intake) saveStatuses(ctx context.Context, statuses []event.Status) erro
 		switch status.State {
 		case event.Pending:
 			deferred++
-		case event.Done: // with an outcome
+		case event.Done: // not counted
 		default:
 			quarantined++
 			attrs := []any{"event", status.ID, "account", status.Account, "source", status.Source, "reason", status.Reason}
@@ -171,7 +171,7 @@ func ClipReason(s string) string {
 	return decoders.Clip(strings.ToValidUTF8(s, "\uFFFD"), maxReason)
 }
 
-// retryAfter returns the delay that a back end requested.
+// retryAfter returns the delay that a back end requested, at most a minute.
 func retryAfter(err error) time.Duration {
 	if e, ok := errors.AsType[interface {
 		error

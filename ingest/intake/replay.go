@@ -12,11 +12,12 @@ import (
 	"github.com/penstock/penstock/relay/event"
 )
 
-// replayBatch is the maximum number of events that Replay and Reprocess read at a time.
+// replayBatch is the maximum number of events that Replay, Reprocess and Batches read at a time.
 const replayBatch = 500
 
 // Replay processes selected events again, in order of arrival, and returns their number. The
-// statuses of events that succeed are cleared. Rules evaluate the frames only if rules is set.
+// statuses of events that succeed are cleared. Rules evaluate the frames only if rules is set or the
+// event was deferred.
 func (i *Intake) Replay(ctx context.Context, f event.Filter, rules bool) (int, error) {
 	seqs, _, err := i.selectedSeqs(ctx, f, time.Time{})
 	if err != nil {
@@ -31,7 +32,7 @@ func (i *Intake) Replay(ctx context.Context, f event.Filter, rules bool) (int, e
 }
 
 // Reprocess processes the entries from a sequence up to the checkpoint again, in order of
-// arrival, and returns their number. It restores a database that has lost their effects;
+// arrival, and returns their number. Reprocess restores effects that a database has lost;
 // rules evaluate the frames as they did the first time.
 func (i *Intake) Reprocess(ctx context.Context, firstSeq uint64) (int, error) {
 	count := 0
@@ -192,7 +193,7 @@ func (i *Intake) reprocessParsed(ctx context.Context, items []Item) error {
 	return i.statuses.Set(ctx, i.kind, withDone(items, statuses))
 }
 
-// withDone adds a clearing status for every item that has none.
+// withDone adds the status done for each item without a status, to clear a stored one.
 func withDone(items []Item, statuses []event.Status) []event.Status {
 	known := make(map[uint64]bool, len(statuses))
 	for _, status := range statuses {

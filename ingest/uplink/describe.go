@@ -80,10 +80,10 @@ func (p *Processor) nameOf(acct relay.AccountID, identifier string) string {
 	return cmp.Or(n.names[key], identifier)
 }
 
-// maxFacts is the number of facts about a frame from which on its values are not described.
+// maxFacts is the number of facts about a frame after which its decoded values are left out.
 const maxFacts = 3
 
-// describe describes a frame of the device title, as "status of Cold room: battery 88 %".
+// describe describes a frame of the device named title: "status of Cold room: battery 88 %".
 func describe(f *decoders.Frame, title string) string {
 	var facts []string
 	add := func(known bool, fact string) {

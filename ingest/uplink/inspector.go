@@ -36,7 +36,7 @@ func (i *Inspector) NewPreview() *Preview { return &Preview{i.iot.NewPreview()} 
 func (p *Preview) Posts(ctx context.Context, items []intake.Item) ([]replay.PreviewedPost, error) {
 	posts := make([]intake.ParsedItem[*parsedPost], len(items))
 	for i := range items {
-		posts[i] = intake.ParsedItem[*parsedPost]{Item: &items[i], Content: readPost(&items[i].Entry, "")} // like a replay
+		posts[i] = intake.ParsedItem[*parsedPost]{Item: &items[i], Content: readPost(&items[i].Entry, "")} // detects the sender, as a replay does
 	}
 	arrivals, origins, results := arrivalsOf(posts)
 	previews, err := p.frames.Frames(ctx, arrivals)

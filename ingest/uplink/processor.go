@@ -27,7 +27,7 @@ type Ingester interface {
 
 // Processor converts journalled posts to readings. It implements intake.Processor.
 type Processor struct {
-	// FindDevice finds the devices whose names descriptions contain; nil for identifiers only.
+	// FindDevice finds a device for its name in descriptions; nil means identifiers only.
 	FindDevice func(ctx context.Context, acct relay.AccountID, identifier string) (iot.Device, error)
 
 	iot     Ingester
@@ -106,7 +106,7 @@ func (p *Processor) Process(ctx context.Context, posts []intake.ParsedItem[*pars
 		results[i].addDuplicate(&arrivals[n], outcome)
 	}
 	for i := range posts {
-		if name := posts[i].Entry.Waiter; name != "" { // a request waits for the result
+		if waiter := posts[i].Entry.Waiter; waiter != "" { // a request waits for the result
 			// Reasons for a quarantine and duplicates come first.
 			r, notes := &results[i], decoders.Notes(nil)
 			notes.Add(r.reasons...)
@@ -115,7 +115,7 @@ func (p *Processor) Process(ctx context.Context, posts []intake.ParsedItem[*pars
 				notes.Add("not processed yet: " + deferredReason)
 			}
 			notes.Add(r.notes...)
-			p.waiters.notify(name, answer{points: points[i], notes: notes})
+			p.waiters.notify(waiter, answer{points: points[i], notes: notes})
 		}
 	}
 	p.logNotes(arrivals, outcomes)
@@ -232,7 +232,7 @@ func eventOf(record string) string {
 const deferredReason = "the account's codecs use more than their share of time or exceed a limit"
 
 // statuses returns the statuses of posts: pending if a frame is deferred, quarantined after an
-// error, and done with notes or with the events of which the post is a duplicate.
+// error, and done with notes or with the events that the post repeats.
 func (p *Processor) statuses(posts []intake.ParsedItem[*parsedPost], results []postResult) []event.Status {
 	var statuses []event.Status
 	for i, r := range results {

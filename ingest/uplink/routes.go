@@ -55,9 +55,9 @@ func refuseHead(c *fiber.Ctx) error {
 	return nil
 }
 
-// needsOwnReply reports whether a sender cannot handle the default response body. Helium, Everynet
-// and Sigfox requests for a downlink treat a body as a downlink. UbiBot repeats a post until the
-// body is "SUCCESS".
+// needsOwnReply reports whether a sender cannot handle the default response body. Helium and
+// Everynet, and Sigfox after a request for a downlink, treat a body as a downlink. UbiBot repeats a
+// post until the body is "SUCCESS".
 func needsOwnReply(r *request) bool {
 	switch r.sender {
 	case netserver.Helium, netserver.Everynet, netserver.UbiBot:

@@ -22,7 +22,8 @@ const identifierHeader = "device"
 // Submit accepts readings that a customer adds to a device, in the format of
 // netserver.ParseSubmission. Readings are processed like frames: they are journalled, listed as
 // events, and can be replayed. Submit returns the updated sensors, or none if the readings were only
-// journalled. It returns a relay.KindUnavailable error if the journal does not accept them.
+// journalled. It returns httpd.ErrBodyTooLarge if the body is too large for the journal, and a
+// relay.KindUnavailable error if the journal does not accept it for another reason.
 func (s *Surface) Submit(ctx context.Context, acct relay.AccountID, path, identifier string, body []byte) (iot.UpdatedSensors, error) {
 	entry := intake.Entry{
 		Account: acct, Source: string(netserver.Submission), Path: path, ContentType: "application/json",
@@ -66,26 +67,26 @@ type waiters struct {
 	channels map[string]chan answer // by the id of the request
 }
 
-func (w *waiters) add(name string) <-chan answer {
+func (w *waiters) add(id string) <-chan answer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ch := make(chan answer, 1)
-	w.channels[name] = ch
+	w.channels[id] = ch
 	return ch
 }
 
-func (w *waiters) remove(name string) {
+func (w *waiters) remove(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.channels, name)
+	delete(w.channels, id)
 }
 
-// notify sends the result of a post to the request with a name, if it is still waiting.
-func (w *waiters) notify(name string, a answer) {
+// notify sends the result of a post to the request with an id, if it is still waiting.
+func (w *waiters) notify(id string, a answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if ch, ok := w.channels[name]; ok {
+	if ch, ok := w.channels[id]; ok {
 		ch <- a
-		delete(w.channels, name)
+		delete(w.channels, id)
 	}
 }
