@@ -19,24 +19,24 @@ const maxBody = 1 << 20
 // query that the body does not have.
 type input struct{ *params.Input }
 
-// parameterName returns the name of a parameter in texts, which is the name in requests.
+// parameterName returns the name of a parameter in texts, which is its name in requests.
 func parameterName(name string) string { return name }
 
 // inputOf reads the parameters of a request from a JSON object, the query, or both.
 func inputOf(c *fiber.Ctx) (input, error) {
-	text := string(c.Request().URI().QueryString())
+	rawQuery := string(c.Request().URI().QueryString())
 	raw, err := httpd.Body(c, maxBody)
 	if err != nil {
 		return input{}, err
 	}
-	if !params.IsJSON(c) && (len(raw) > 0 || text == "") {
+	if !params.IsJSON(c) && (len(raw) > 0 || rawQuery == "") {
 		return input{}, params.ErrNotJSON
 	}
 	body, err := parseObject(raw)
 	if err != nil {
 		return input{}, err
 	}
-	q, err := url.ParseQuery(text)
+	q, err := url.ParseQuery(rawQuery)
 	if err != nil {
 		return input{}, relay.Invalid("query", "The query is not URL-encoded.")
 	}

@@ -50,7 +50,7 @@ func (i input) flag(name string) bool {
 	return v != nil && *v
 }
 
-// downloadCDR streams an archive. It answers 404 without a body for an expired handle.
+// downloadCDR streams an archive. It answers 404 without a body for an unknown or expired handle.
 func (s *Surface) downloadCDR(c *fiber.Ctx) error {
 	handle := params.Path(c, "handle")
 	ready, err := s.deps.CDRReady(c.UserContext(), httpd.AccountOf(c), handle)

@@ -74,8 +74,8 @@ type trialJSON struct {
 	Requests []outbox.Outgoing `json:"requests"`
 }
 
-// inboxMessageJSON is a message of an inbox. Its fields have the names of the fields of pending
-// messages, or else of the placeholders for virtual numbers.
+// inboxMessageJSON is a message of an inbox. Its fields are named like those of pending
+// messages, or else like the placeholders of relays for virtual numbers.
 type inboxMessageJSON struct {
 	ID          string   `json:"id"`
 	Source      string   `json:"source"`

@@ -49,8 +49,8 @@ func errorAnswer(status int, text string) httpd.Answer {
 
 type omitSuccessKey struct{}
 
-// omitSuccess omits the field success of validation errors. It comes before the handlers of call records
-// and usage.
+// omitSuccess omits the field success of validation errors. It comes before the handlers that request
+// reports.
 func omitSuccess(c *fiber.Ctx) error {
 	c.Locals(omitSuccessKey{}, true)
 	return c.Next()

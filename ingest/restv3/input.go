@@ -99,7 +99,7 @@ func find[A any](do func(context.Context, relay.AccountID, sim.Query) ([]A, int,
 	return func(c *fiber.Ctx, q sim.Query) ([]A, int, error) { return do(c.UserContext(), httpd.AccountOf(c), q) }
 }
 
-// findIn returns a function that lists records of the record with the id in the path parameter
+// findIn returns a function that lists the SIMs of the record with the id in the path parameter
 // name.
 func findIn[A any](name string, do func(context.Context, relay.AccountID, string, sim.Query) ([]A, int, error)) func(*fiber.Ctx, sim.Query) ([]A, int, error) {
 	return func(c *fiber.Ctx, q sim.Query) ([]A, int, error) {
@@ -195,7 +195,6 @@ func list[A, B any](message string, columns, filterable []string, find func(*fib
 	}
 }
 
-// sendPage answers with a page of a list.
 func sendPage[T any](c *fiber.Ctx, message string, page relay.Page, records []T, total int) error {
 	return c.JSON(envelope{Success: true, Message: message, Data: records, Meta: &metaJSON{
 		CurrentPage: page.Number, LastPage: page.Pages(total), PerPage: page.PerPage, Total: total, Count: len(records),

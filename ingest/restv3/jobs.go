@@ -65,7 +65,7 @@ func statusOf(j job.Job) statusJSON {
 	return view
 }
 
-type orderedJSON struct {
+type requestedReportJSON struct {
 	Message string `json:"message"`
 	Data    struct {
 		ID string `json:"id"`
@@ -85,7 +85,7 @@ func requestReport(message string, request func(context.Context, relay.AccountID
 		if err != nil {
 			return err
 		}
-		view := orderedJSON{Message: message}
+		view := requestedReportJSON{Message: message}
 		view.Data.ID = id
 		return c.JSON(view)
 	}

@@ -28,7 +28,7 @@ func New(d Deps) *Surface { return &Surface{d} }
 // Mount adds the operations to the app, in the order of the specification, except that /:iccid
 // comes last, because it would match other paths.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
-	// The inner answerErrors handler formats errors of handlers before they are recorded.
+	// The inner errorHandler answers errors of handlers before they are recorded.
 	refuse := func(status int, message string) fiber.Handler {
 		return func(c *fiber.Ctx) error { return sendError(c, status, message) }
 	}
@@ -45,13 +45,13 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Post("/:iccid/activate", startJob("SIM activation requested.", change("iccid", input.activation, s.Actions.Activate)))
 	r.Post("/:iccid/service/add", startJob("Service addition requested.", s.setService(provisioning.AddService)))
 	r.Post("/:iccid/unsuspend", params.WithoutQuery(startJob("SIM unsuspension requested.", s.changeState(provisioning.Unsuspend))))
-	r.Put("/:iccid/usage-limit", sendRecord(fiber.StatusOK, "Usage limit updated.", change("iccid", input.limit, s.SIMs.SetLimit), limitedOf))
+	r.Put("/:iccid/usage-limit", sendRecord(fiber.StatusOK, "Usage limit updated.", change("iccid", input.limit, s.SIMs.SetLimit), simWithLimitOf))
 	r.Post("/sim/bulk-reassign", startJob("Reassignment requested.", create(input.reassignment, s.Actions.Reassign)))
 	r.Post("/:iccid/suspend", params.WithoutQuery(startJob("SIM suspension requested.", s.changeState(provisioning.Suspend))))
 	r.Post("/:iccid/terminate", params.WithoutQuery(startJob("SIM termination requested.", s.changeState(provisioning.Terminate))))
 	r.Post("/:iccid/service/remove", startJob("Service removal requested.", s.setService(provisioning.RemoveService)))
 
-	r.Post("/:iccid/recipient", sendRecord(fiber.StatusCreated, "Recipient added.", change("iccid", input.recipient, s.SIMs.AddRecipient), watchedOf))
+	r.Post("/:iccid/recipient", sendRecord(fiber.StatusCreated, "Recipient added.", change("iccid", input.recipient, s.SIMs.AddRecipient), simWithRecipientsOf))
 	r.Delete("/recipient/:simRecipientId", params.WithoutQuery(func(c *fiber.Ctx) error {
 		return noContent(c, s.SIMs.RemoveRecipient(c.UserContext(), httpd.AccountOf(c), params.Path(c, "simRecipientId")))
 	}))

@@ -53,15 +53,15 @@ func simOf(s sim.SIM) simJSON {
 	}
 }
 
-type limitedJSON struct {
+type simWithLimitJSON struct {
 	simJSON
 	MonthlyLimit int64  `json:"monthly_usage_limit"`
 	Warning      *int64 `json:"monthly_usage_limit_warning"`
 	CapLimitType string `json:"cap_limit_type"`
 }
 
-func limitedOf(s sim.SIM) limitedJSON {
-	return limitedJSON{simOf(s), s.Limit.Monthly, httpd.OrNull(s.Limit.Warning), string(s.Limit.Action)}
+func simWithLimitOf(s sim.SIM) simWithLimitJSON {
+	return simWithLimitJSON{simOf(s), s.Limit.Monthly, httpd.OrNull(s.Limit.Warning), string(s.Limit.Action)}
 }
 
 type recipientJSON struct {
@@ -74,13 +74,13 @@ func recipientOf(r sim.Recipient) recipientJSON {
 	return recipientJSON{r.ID, r.Email, httpd.OrNull(r.Number)}
 }
 
-type watchedJSON struct {
+type simWithRecipientsJSON struct {
 	simJSON
 	Recipients []recipientJSON `json:"recipients"`
 }
 
-func watchedOf(s sim.SIM) watchedJSON {
-	return watchedJSON{simOf(s), httpd.Each(s.Recipients, recipientOf)}
+func simWithRecipientsOf(s sim.SIM) simWithRecipientsJSON {
+	return simWithRecipientsJSON{simOf(s), httpd.Each(s.Recipients, recipientOf)}
 }
 
 type poolJSON struct {

@@ -15,7 +15,6 @@ import (
 // responseCode is the result of a request.
 type responseCode int
 
-// The codes.
 const (
 	accepted    responseCode = 0
 	noCredit    responseCode = 2

@@ -50,7 +50,7 @@ func operations() []operation {
 			children: append(childrenOf(
 				element{name: "data", param: "data", kind: octetsKind()},
 				element{name: "udh", param: "udh", kind: octetsKind().orEmpty()},
-			), element{name: "encoding", param: "encoding", kind: numberKind("7", "8", "16"), optional: true}),
+			), element{name: "encoding", param: "encoding", kind: integerEnumKind("7", "8", "16"), optional: true}),
 		},
 		{
 			name: "SoapSendWapPush", action: "sendwappush", read: readPush,
@@ -65,7 +65,7 @@ func operations() []operation {
 				element{name: "subject", param: "subject", kind: textKind()},
 				element{name: "mmsurl", param: "url", kind: textKind()},
 				element{name: "filesize", param: "size", kind: rangeKind(0, 1<<32-1)},
-				element{name: "class", param: "class", kind: numberKind("80", "81", "82", "83")},
+				element{name: "class", param: "class", kind: integerEnumKind("80", "81", "82", "83")},
 				element{name: "expiry", param: "expiry", kind: minimumKind(0)},
 			),
 		},

@@ -116,7 +116,7 @@ func filled(e element) string {
 		for _, c := range e.children {
 			inner += filled(c)
 		}
-	case e.kind.number:
+	case e.kind.msisdn:
 		inner = "447700900123"
 	case len(e.kind.enumerated) > 0:
 		inner = e.kind.enumerated[0]
@@ -230,8 +230,8 @@ func TestKindsReadText(t *testing.T) {
 		{rangeKind(1, 255), "99999999999999999999", ""},
 		{minimumKind(0), "-0", "0"},
 		{minimumKind(0), "-1", ""},
-		{numberKind("80", "81"), "080", "80"},
-		{numberKind("80", "81"), "82", ""},
+		{integerEnumKind("80", "81"), "080", "80"},
+		{integerEnumKind("80", "81"), "82", ""},
 		{octetsKind(), "0aFF", "[10 255]"},
 		{octetsKind(), "", "[]"},
 		{octetsKind(), "0", ""},

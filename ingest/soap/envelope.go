@@ -18,8 +18,8 @@ type envelope struct {
 	request *node // the element in the Body
 }
 
-// parseEnvelope parses an envelope. The error is a *fault in the version of the envelope, or in the
-// version of the Content-Type if the version of the envelope is unknown.
+// parseEnvelope parses an envelope. The error is a *fault in the version of the envelope, in that of
+// the Content-Type if there is no Envelope, or in SOAP 1.1 if its namespace is unknown.
 func parseEnvelope(raw []byte, contentType string) (envelope, error) {
 	e := envelope{version: versionOf(contentType)}
 	utf8, err := toUTF8(raw, contentType)
@@ -123,7 +123,6 @@ func decodeUTF16(raw []byte, order unicode.Endianness) ([]byte, error) {
 // version is the SOAP version of an envelope.
 type version int
 
-// The versions.
 const (
 	soap11 version = iota
 	soap12

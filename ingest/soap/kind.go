@@ -17,14 +17,14 @@ type kind struct {
 	xsd              string   // string, integer, hexBinary or dateTime
 	enumerated       []string // the valid texts; empty means all
 	minimum, maximum *int64   // the bounds of an integer; nil means none
-	number           bool     // the string must be an MSISDN
-	empty            bool     // a required element may be empty
+	msisdn           bool     // the string must be an MSISDN
+	mayBeEmpty       bool     // a required element may be empty
 }
 
-func textKind() kind                  { return kind{xsd: "string"} }
-func msisdnKind() kind                { return kind{xsd: "string", number: true} }
-func enumKind(texts ...string) kind   { return kind{xsd: "string", enumerated: texts} }
-func numberKind(texts ...string) kind { return kind{xsd: "integer", enumerated: texts} }
+func textKind() kind                       { return kind{xsd: "string"} }
+func msisdnKind() kind                     { return kind{xsd: "string", msisdn: true} }
+func enumKind(texts ...string) kind        { return kind{xsd: "string", enumerated: texts} }
+func integerEnumKind(texts ...string) kind { return kind{xsd: "integer", enumerated: texts} }
 func rangeKind(minimum, limit int64) kind {
 	return kind{xsd: "integer", minimum: &minimum, maximum: &limit}
 }
@@ -32,12 +32,12 @@ func minimumKind(minimum int64) kind { return kind{xsd: "integer", minimum: &min
 func octetsKind() kind               { return kind{xsd: "hexBinary"} }
 func dateTimeKind() kind             { return kind{xsd: "dateTime"} }
 
-func (k kind) orEmpty() kind { k.empty = true; return k }
+func (k kind) orEmpty() kind { k.mayBeEmpty = true; return k }
 
 // read parses a text to a string, an int64, a []byte or a time.Time. The error describes the
 // valid texts.
 func (k kind) read(s string) (any, error) {
-	if k.xsd != "string" || k.number || len(k.enumerated) > 0 {
+	if k.xsd != "string" || k.msisdn || len(k.enumerated) > 0 {
 		s = strings.Trim(s, " \t\r\n") // as XML Schema does
 	}
 	switch k.xsd {
@@ -59,7 +59,7 @@ func (k kind) read(s string) (any, error) {
 		if endOfDay {
 			s = day + "T00:00:00" + zone
 		}
-		for _, layout := range []string{"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05"} { // without a zone UTC
+		for _, layout := range []string{"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05"} { // UTC if there is no zone
 			if t, err := time.Parse(layout, s); err == nil {
 				if endOfDay {
 					t = t.AddDate(0, 0, 1)
@@ -72,7 +72,7 @@ func (k kind) read(s string) (any, error) {
 	if len(k.enumerated) > 0 && !slices.Contains(k.enumerated, s) {
 		return nil, fmt.Errorf("expected %s, got %s", k, quoteClipped(s))
 	}
-	if _, err := relay.ParseMSISDN(s); err != nil && k.number {
+	if _, err := relay.ParseMSISDN(s); err != nil && k.msisdn {
 		return nil, fmt.Errorf("expected 7 to 15 digits, country code first, without a plus sign or leading zeros, got %s", quoteClipped(s))
 	}
 	return s, nil

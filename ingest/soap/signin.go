@@ -82,20 +82,20 @@ func (a *authenticator) authenticate(ctx context.Context, username, password str
 
 // verify compares a password with the stored hash, unless the result is cached.
 func (a *authenticator) verify(ctx context.Context, username, hash, sum string) (bool, error) {
-	pair := a.digest(username, hash, sum)
-	if ok, known := a.lookUp(pair); known {
+	cacheKey := a.digest(username, hash, sum)
+	if ok, known := a.lookUp(cacheKey); known {
 		return ok, nil
 	}
 	if err := a.acquire(ctx); err != nil {
 		return false, err
 	}
 	defer func() { <-a.slot }()
-	if ok, known := a.lookUp(pair); known { // another request verified the same pair meanwhile
+	if ok, known := a.lookUp(cacheKey); known { // another request verified the same password meanwhile
 		return ok, nil
 	}
 	ok, err := a.check(hash, sum)
 	if err == nil {
-		a.store(pair, ok)
+		a.store(cacheKey, ok)
 	}
 	return ok, err
 }
@@ -120,28 +120,28 @@ func (a *authenticator) digest(username, hash, sum string) (d digest) {
 	return d
 }
 
-func (a *authenticator) lookUp(pair digest) (ok, known bool) {
+func (a *authenticator) lookUp(cacheKey digest) (ok, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	verifiedAt, ok := a.verified[pair]
+	verifiedAt, ok := a.verified[cacheKey]
 	if ok && a.now().Sub(verifiedAt) < verifiedTime {
 		return true, true
 	}
-	return false, a.rejected[pair]
+	return false, a.rejected[cacheKey]
 }
 
-func (a *authenticator) store(pair digest, ok bool) {
+func (a *authenticator) store(cacheKey digest, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !ok {
 		if len(a.rejected) >= maxRejected {
 			clear(a.rejected)
 		}
-		a.rejected[pair] = true
+		a.rejected[cacheKey] = true
 		return
 	}
 	if len(a.verified) >= maxVerified {
 		clear(a.verified)
 	}
-	a.verified[pair] = a.now()
+	a.verified[cacheKey] = a.now()
 }

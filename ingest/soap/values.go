@@ -44,8 +44,8 @@ func (m *mistakes) add(n *node, path, format string, args ...any) {
 
 // String returns the first maxMistakes mistakes.
 func (m mistakes) String() string {
-	if added := len(m) - maxMistakes; added > 0 {
-		return strings.Join(m[:maxMistakes], "; ") + fmt.Sprintf("; and %d more", added)
+	if omitted := len(m) - maxMistakes; omitted > 0 {
+		return strings.Join(m[:maxMistakes], "; ") + fmt.Sprintf("; and %d more", omitted)
 	}
 	return strings.Join(m, "; ")
 }
@@ -120,7 +120,7 @@ func (e element) value(n *node, path string, m *mistakes) (v any, present bool) 
 	case len(n.children) > 0:
 		m.add(n, path, "expected text, got an element")
 		return nil, false
-	case isEmpty && !e.kind.empty && n.text == "":
+	case isEmpty && !e.kind.mayBeEmpty && n.text == "":
 		m.add(n, path, "is required")
 		return nil, false
 	}
