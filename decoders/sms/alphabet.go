@@ -153,7 +153,7 @@ const (
 
 // IsOriginator reports whether phones can show a text as the originator of a
 // message: 1 to 15 digits, with or without a plus sign, or 1 to 11 characters of the
-// alphabet.
+// alphabet, not all blank and none a control character.
 func (a *Alphabet) IsOriginator(text string) bool {
 	if digits := NormalizeOriginator(text); digits != "" && isDigits(digits) {
 		return len(digits) <= maxOriginatorDigits

@@ -89,8 +89,8 @@ func (o Octets) check() error {
 			return newError("data", i, "escape before an escape")
 		}
 	}
-	// Refuse a header that is too long for the data to fit with it, each part with at least
-	// one character.
+	// Refuse a header that leaves no room for the whole data in one part, or for at least one
+	// character in each of several parts.
 	const minRoom = 4 // octets of a surrogate pair, the longest character
 	headerLen := len(o.Header.Append(nil))
 	if len(o.Data) <= room(o.Coding, headerLen) {

@@ -67,7 +67,6 @@ func (s *Segmenter) Text(text string, o Options) (Message, error) {
 	return m, nil
 }
 
-// setTexts sets the Text of parts.
 func (s *Segmenter) setTexts(parts []Part) {
 	for i, p := range parts {
 		parts[i].Text = s.decode(p.Data, p.Coding)

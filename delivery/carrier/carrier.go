@@ -55,8 +55,8 @@ type Outcome struct {
 	// Cause is Reason with hosts and addresses, for operators; empty if Reason is complete.
 	Cause string
 	// NotSubmitted means that the carrier has not received the message. With Rejected, the client
-	// refused the message, and its credit is refunded. With RetryLater, the bind ended before the
-	// message was written: another bind may send it at once, and the retry has no time limit.
+	// refused the message, and its credit is refunded. With RetryLater, no bind has written the
+	// message: another bind may send it at once, and the retry has no time limit.
 	// With other verdicts it is false.
 	NotSubmitted bool
 	// PauseQueue means that the verdict is RetryLater for a reason that concerns every message: the

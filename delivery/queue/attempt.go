@@ -16,10 +16,10 @@ import (
 
 // makeAttempt sends the delivery of an item in flight, unless a breaker parks it, and passes the
 // outcome to the outcome writer. It skips an item whose lease has expired, because the
-// database was unavailable, and every item while the gate is closed. A process that leases
-// the delivery attempts a skipped item later. A delivery whose record cannot be decrypted is
-// dead until it is replayed. attempt uses the queue's own context, because a sent request
-// cannot be recalled.
+// database was unavailable, and every item while the gate is closed. The next process that
+// leases a skipped delivery attempts it. A delivery whose record cannot be decrypted is dead
+// until it is replayed. makeAttempt uses the queue's own context, because a sent request cannot
+// be recalled.
 func (q *Queue) makeAttempt(item *item) {
 	if !q.leases.MayBegin(&item.Hold) {
 		q.leases.Drop(item.Ref)

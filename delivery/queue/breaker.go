@@ -230,8 +230,8 @@ func (b *breakers) save(ctx context.Context) error {
 	return nil
 }
 
-// adopt opens and closes the breakers that other gateways opened and closed, and adopts their
-// probe counts. It closes no breaker if the store may have lost breakers.
+// adopt opens and closes the breakers that other gateways opened and closed, and adopts the
+// results of their probes. It closes no breaker if the store may have lost breakers.
 func (b *breakers) adopt(listed []outbox.Breaker, lost bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -255,9 +255,8 @@ func (b *breakers) adopt(listed []outbox.Breaker, lost bool) {
 }
 
 // idleAfter is the time for which a breaker without parked deliveries stays open after its probe
-// is due. forgetAfter
-// is the time after which the failures of an endpoint with a closed breaker are forgotten; it
-// is longer than the pauses between the attempts of a delivery.
+// is due. forgetAfter is the time after which the failures of an endpoint with a closed breaker
+// are forgotten; it is longer than the pauses between the attempts of a delivery.
 const (
 	idleAfter   = time.Hour
 	forgetAfter = 72 * time.Hour

@@ -9,7 +9,8 @@
 //	onTimer         retries that are due according to asynq; scheduleLoop creates the tasks
 //	attemptDue      deliveries that the reconciler listed as due, and the next delivery of an
 //	                ordered queue
-//	startParked     parked deliveries whose breaker has closed or may be probed
+//	startParked     parked deliveries whose breaker has closed or may be probed, or whose
+//	                ParkedUntil has passed
 //
 // Each HTTP endpoint, and each endpoint with a pace, has a queue of its own, so that an
 // endpoint that hangs delays no other. Mails without a pace share the queue "mail", because

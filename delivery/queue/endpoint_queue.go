@@ -24,9 +24,9 @@ const (
 	minQueueShare = 64
 )
 
-// queueName returns the name of a delivery's queue: its endpoint, or one name
-// for all mails without a pace, which share the operator's mail server, and one
-// for all SMS, which only go to the gateway's own queue of messages.
+// queueName returns the name of a delivery's queue: its endpoint, or, without a pace,
+// "mail" for mails, which share the operator's mail server, and "sms" for SMS, which
+// only go to the gateway's own queue of messages.
 func queueName(d *outbox.Delivery) string {
 	switch {
 	case d.Pace != (outbox.Pace{}):
@@ -67,7 +67,7 @@ func (i *inFlight) canStart(q *endpointQueue) bool {
 	return remaining > 0 && q.running < min(i.maxRunning(q), max(1, remaining/2)) && !q.nextStart.After(i.now())
 }
 
-// drainTime estimates the time until all waiting items of a queue have been attempted.
+// drainTime estimates the time until all waiting items and one more have been attempted.
 func (i *inFlight) drainTime(q *endpointQueue) time.Duration {
 	n := time.Duration(len(q.waiting) + 1)
 	d := q.avgDuration * n / time.Duration(i.maxRunning(q))
@@ -115,7 +115,7 @@ func (i *inFlight) resume(q *endpointQueue) {
 	i.removeIfEmpty(q)
 }
 
-// removeIfEmpty removes a queue without items, unless its rate limit is pending.
+// removeIfEmpty removes a queue without items, unless its timer is set.
 func (i *inFlight) removeIfEmpty(q *endpointQueue) {
 	if q.running == 0 && len(q.waiting) == 0 && q.timer == nil {
 		delete(i.queues, q.name)

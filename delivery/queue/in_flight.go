@@ -39,9 +39,9 @@ type inFlight struct {
 	capacityFreed chan struct{} // notified when a waiting item starts
 }
 
-func newInFlight(o Options, leases *lease.Set[outbox.Ref], now func() time.Time, run func(*item)) *inFlight {
+func newInFlight(o Options, leases *lease.Set[outbox.Ref], now func() time.Time, makeAttempt func(*item)) *inFlight {
 	return &inFlight{
-		opts: o, leases: leases, now: now, makeAttempt: run, queues: make(map[string]*endpointQueue),
+		opts: o, leases: leases, now: now, makeAttempt: makeAttempt, queues: make(map[string]*endpointQueue),
 		drained: make(chan struct{}), capacityFreed: make(chan struct{}, 1),
 	}
 }
@@ -155,8 +155,8 @@ func (i *inFlight) startFirst(q *endpointQueue) *item {
 	return item
 }
 
-// capacityDelay estimates how long until a delivery's queue has capacity, in whole
-// seconds.
+// capacityDelay estimates the time until a delivery's queue has capacity: whole seconds,
+// from 1 s to 1 min.
 func (i *inFlight) capacityDelay(d *outbox.Delivery) time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -72,7 +72,7 @@ func (q *Queue) startDueParked(ctx context.Context) {
 }
 
 // startParked leases up to n parked deliveries of an endpoint and admits them. Deliveries
-// without capacity are due later.
+// for which there is no capacity are due later.
 func (q *Queue) startParked(ctx context.Context, parked outbox.ParkedEndpoint, n int, cutoff time.Time) {
 	for n > 0 {
 		now := q.deps.Now()

@@ -61,7 +61,7 @@ type Deps struct {
 // Options configures a queue; the zero value works.
 type Options struct {
 	Attempts        int // maximum concurrent attempts; 0 means 1024
-	PerEndpoint     int // maximum concurrent attempts to an endpoint without a limit; 0 means 32
+	PerEndpoint     int // maximum concurrent attempts to an endpoint whose pace sets none; 0 means 32
 	Backlog         int // maximum deliveries waiting in memory; 0 means 16384
 	EndpointBacklog int // maximum deliveries waiting for an endpoint; 0 means 4096
 
@@ -208,8 +208,8 @@ func (q *Queue) Stats() Stats {
 const enqueueWorkers = 8
 
 // Start begins to process tasks and to schedule due deliveries. attempter makes the attempts.
-// It is not a parameter of New because it is created after the queue, to which it adds the
-// delivery reports of its messages. Redis need not be available yet.
+// New has no such parameter because the attempter adds delivery reports to the queue and is
+// therefore created after the queue. Redis need not be available yet.
 func (q *Queue) Start(attempter Attempter) error {
 	q.attempter = attempter
 	q.inFlight.open()
@@ -270,9 +270,9 @@ func (q *Queue) Stop(ctx context.Context) error {
 const maxDispatchWait = 500 * time.Millisecond
 
 // Dispatch makes the first attempts of deliveries that were just created with the queue's
-// lease. It returns soon: deliveries without capacity are released and due at once. It waits
-// for capacity only if all deliveries go to one endpoint or none was admitted, and never for
-// deliveries of rules, which would delay the frames of other accounts.
+// lease. Deliveries for which there is no capacity are released and due at once. Dispatch waits
+// for capacity only if all deliveries go to one queue or none was admitted, and never for
+// deliveries of rules, because waiting would delay the frames of other accounts.
 func (q *Queue) Dispatch(ds []outbox.Delivery) {
 	var refused []*item
 	anyAdmitted := false

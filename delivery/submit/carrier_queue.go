@@ -244,7 +244,7 @@ func (q *carrierQueue) pickParts(n int) (batch []itemParts) {
 
 // submitBatch sets parts to the state sending in the store and submits them. It drops messages
 // whose lease has expired because the store was unavailable, and all messages while the gate is
-// closed: the next process leases them.
+// closed: the next process that leases a message submits it.
 func (q *carrierQueue) submitBatch(batch []itemParts) {
 	batch = slices.DeleteFunc(batch, func(p itemParts) bool {
 		mayBegin := q.submitter.leases.MayBegin(&p.item.Hold)
@@ -258,19 +258,19 @@ func (q *carrierQueue) submitBatch(batch []itemParts) {
 	}
 	now := q.submitter.deps.Now()
 	until := now.Add(leaseTime)
-	beginnings := make([]message.SendingParts, len(batch))
+	sendingParts := make([]message.SendingParts, len(batch))
 	for i, p := range batch {
 		q.submitter.leases.SetLatestEnd(&p.item.Hold, until)
-		beginnings[i] = message.SendingParts{
+		sendingParts[i] = message.SendingParts{
 			Ref: p.item.Ref, Parts: p.parts, Carrier: q.route.Name, Now: now, LeaseEnd: until,
 			// Parts in the state sending are submitted again if a crashed process may have
 			// submitted them to an idempotent carrier, or if a call of MarkSending by this process
 			// may have set the state.
-			AlsoSending: p.item.resubmit && q.route.Idempotent || p.item.maybeBegun,
+			AlsoSending: p.item.resubmit && q.route.Idempotent || p.item.maybeSending,
 		}
 	}
 	ctx, cancel := context.WithTimeout(q.submitter.submitCtx, storeTimeout)
-	begunParts, err := q.submitter.deps.Store.MarkSending(ctx, beginnings)
+	begunParts, err := q.submitter.deps.Store.MarkSending(ctx, sendingParts)
 	cancel()
 	if err != nil {
 		q.submitter.log.Warn("cannot mark messages as sending", "carrier", q.route.Name, "error", err)
@@ -291,7 +291,7 @@ func (q *carrierQueue) requeue(batch []itemParts) {
 	defer q.mu.Unlock()
 	head := make([]*item, 0, len(batch)+len(q.waiting))
 	for _, p := range batch {
-		p.item.maybeBegun = true
+		p.item.maybeSending = true
 		if len(p.item.queuedParts) == 0 {
 			head = append(head, p.item)
 		}
@@ -304,7 +304,7 @@ func (q *carrierQueue) requeue(batch []itemParts) {
 	q.throttle.pausedUntil = q.submitter.deps.Now().Add(minPause)
 }
 
-// discard drops parts that another process has leased or that were deleted.
+// discard drops n parts that another process may have leased or that were deleted.
 func (q *carrierQueue) discard(item *item, n int) {
 	if n > 0 {
 		q.complete(item, n, nil)

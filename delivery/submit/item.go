@@ -17,24 +17,23 @@ type item struct {
 	msg         message.Message
 	queuedParts []int // the parts to submit, in order; protected by the queue's lock
 	resubmit    bool  // parts were in the state sending when a process crashed
-	// maybeBegun means that parts that were not submitted may be in the state sending, because
+	// maybeSending means that parts that were not submitted may be in the state sending, because
 	// the answer of a MarkSending was lost. Only the queue's goroutine uses it.
-	maybeBegun bool
+	maybeSending bool
 	// unfinished counts the parts that are queued, in flight, or have an outcome
 	// that is not saved.
 	unfinished atomic.Int32
 }
 
-// ref returns the reference of a part.
-func (item *item) ref(part int) message.PartRef {
-	return message.PartRef{Ref: item.Ref, Part: part}
+func (i *item) ref(part int) message.PartRef {
+	return message.PartRef{Ref: i.Ref, Part: part}
 }
 
 // submission returns the request for a part.
-func (item *item) submission(part int) carrier.Submission {
-	m, p := &item.msg, &item.msg.Parts[part]
+func (i *item) submission(part int) carrier.Submission {
+	m, p := &i.msg, &i.msg.Parts[part]
 	return carrier.Submission{
-		ID: item.ref(part).String(), From: m.Originator, To: m.Destination, Coding: int(m.Coding),
+		ID: i.ref(part).String(), From: m.Originator, To: m.Destination, Coding: int(m.Coding),
 		UDH: p.UDH, Data: p.Data, Text: p.Text, Flash: m.Flash,
 		Replace: m.Replace && len(m.Parts) == 1, // a part of several would replace the one before
 	}
@@ -152,23 +151,23 @@ func (s *Submitter) leaseBatch() (leased int, hasMore bool) {
 		s.log.Warn("cannot lease due messages", "error", err)
 	}
 	unplaced := make(lease.LeasesByDelay[message.Ref]) // leases by the delay after which their messages are due again
-	heldCount := 0
+	elsewhereCount := 0
 	for i := range messages {
 		q := s.queueFor(messages[i].Destination)
-		isHeldElsewhere := q != nil && q.boundElsewhere()
-		if isHeldElsewhere {
-			heldCount++
+		isBoundElsewhere := q != nil && q.boundElsewhere()
+		if isBoundElsewhere {
+			elsewhereCount++
 		}
 		if s.accept(&messages[i], until) {
 			continue
 		}
 		delay := fullDelay
-		if q != nil && !isHeldElsewhere && !q.canSend() {
+		if q != nil && !isBoundElsewhere && !q.canSend() {
 			delay = congestedDelay
 		}
 		unplaced[delay] = append(unplaced[delay], message.Lease{Ref: messages[i].Ref(), End: until})
 	}
-	if len(messages) > 0 && heldCount == len(messages) {
+	if len(messages) > 0 && elsewhereCount == len(messages) {
 		s.noLeaseBefore = now.Add(congestedDelay)
 	}
 	s.leases.ReleaseAfter(s.runCtx, unplaced)

@@ -21,7 +21,7 @@ import (
 // answers.
 type Store interface {
 	LeaseDue(ctx context.Context, now, until time.Time, limit int) ([]message.Message, error)
-	MarkSending(ctx context.Context, beginnings []message.SendingParts) ([][]int, error)
+	MarkSending(ctx context.Context, sendingParts []message.SendingParts) ([][]int, error)
 	Settle(ctx context.Context, outcomes []message.Outcome) ([]message.Message, error)
 	Renew(ctx context.Context, leases []message.Lease, until time.Time) ([]message.Ref, error)
 	Release(ctx context.Context, leases []message.Lease, due time.Time) error

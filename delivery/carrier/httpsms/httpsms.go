@@ -115,7 +115,7 @@ func outcomeOf(r httpout.Response) carrier.Outcome {
 	return carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: reason, RetryAfter: retryAfter}
 }
 
-// idOf returns the text of an id; empty if the id is null or longer than 64 characters.
+// idOf returns the text of an id; empty if the id is null or longer than 64 bytes.
 func idOf(raw json.RawMessage) string {
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {

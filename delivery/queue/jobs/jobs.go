@@ -51,8 +51,8 @@ type Options struct {
 	// RetryDelay is the delay after a failed run, which doubles up to a minute; 0
 	// means 1 s.
 	RetryDelay time.Duration
-	// MaxTries is the number of runs with unexpected errors after which a job fails; 0 means
-	// 20. While a back end is unavailable a job is retried without limit.
+	// MaxTries is the number of runs after which an unexpected error fails a job; 0 means 20.
+	// While a back end is unavailable a job is retried without limit.
 	MaxTries int
 	// Reconcile is the interval at which due jobs are listed; 0 means 1 s.
 	Reconcile time.Duration
@@ -260,9 +260,9 @@ func (j *Jobs) runIfDue(ctx context.Context, ref job.Ref) (job.Job, error) {
 const maxDue = 1000
 
 // scheduleDue creates the task of a job when the job is listed as due a second time, because
-// most jobs that are listed for the first time have a task that is about to run. If the job already has a
-// task, scheduleDue runs the job without asynq, which may be busy or wait for a process that
-// crashed.
+// most jobs that are listed for the first time have a task that is about to run. If the job
+// already has a task, scheduleDue runs the job without asynq, which may be busy or wait for a
+// process that crashed.
 func (j *Jobs) scheduleDue(ctx context.Context, ref job.Ref, listedAt time.Time) time.Time {
 	if listedAt.IsZero() {
 		return j.deps.Now()
