@@ -161,10 +161,7 @@ export const show = listing({
     { head: "Target", cell: (d) => parted(cut(d.target, 80)), value: (d) => d.target, rest: true, roomy: true },
     {
       head: "State",
-      cell: (d) => [
-        state(d.state),
-        nextAttempt(d) && h("div", { class: d.waits_for ? "hint" : "hint nowrap" }, nextAttempt(d))
-      ],
+      cell: (d) => [state(d.state), nextAttempt(d) && h("div", { class: "hint" }, nextAttempt(d))],
       value: (d) => stateWord(d.state)
     },
     { head: "Reason", cell: (d) => long(cut(reasonOf(d), 160)), value: reasonOf },
