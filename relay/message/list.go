@@ -18,11 +18,11 @@ type Filter struct {
 	IDs     []ID
 	State   State  // of any part
 	Number  string // the whole originator or destination
-	Before  ID     // messages with a lower id
-	Limit   int
+	Before  ID     // messages with a lower id; ignored if IDs is set
+	Limit   int    // size of a page, required; ignored if IDs is set
 }
 
-// Selects reports whether the filter selects a message.
+// Selects reports whether a message has the State and the Number of the filter.
 func (f *Filter) Selects(m *Message) bool {
 	if f.Number != "" && m.Originator != f.Number && m.Destination != f.Number {
 		return false
@@ -75,7 +75,7 @@ const (
 		    AND `
 	// Each inner SELECT reads at most a page from the index of its column. CROSS JOIN makes
 	// SQLite look up the states of the number's messages; PostgreSQL may begin with the index
-	// of the state, whose size it knows.
+	// of the state, whose size is in the statistics.
 	selectByNumber = `
 		  SELECT account, id
 		  FROM (
@@ -221,7 +221,7 @@ func (s *Store) Pending(ctx context.Context, acct relay.AccountID, offset, limit
 	return parts, total, err
 }
 
-// Unreported returns messages with changes that have been unreported since cutoff or longer,
+// Unreported returns messages with changes that have been unreported since cutoff or earlier,
 // oldest first. Settle and Receive mark a message with a Report as unreported until
 // MarkReported, so that a crash loses no report. Messages that cannot be decrypted are skipped and
 // move behind the others.

@@ -105,8 +105,8 @@ func indexBoundIDs(ids []boundID, err error) (map[idKey]*boundID, error) {
 	return db.Index(ids, err, func(b *boundID) idKey { return b.key })
 }
 
-// SaveCarrierIDs binds carriers' ids to parts and returns the receipts that arrived for any
-// of the ids before, if they are Matched or Ambiguous. An id that was bound to another part is then
+// SaveCarrierIDs binds carriers' ids to parts and returns the Matched and the Ambiguous receipts
+// that arrived earlier with any of the ids. An id that was bound to another part is then
 // bound to both.
 func (s *Store) SaveCarrierIDs(ctx context.Context, ids []CarrierID) ([]Receipt, error) {
 	bindings := make([]boundID, len(ids))
@@ -206,7 +206,7 @@ func (b *boundID) appendEarly(early []Receipt) ([]Receipt, error) {
 // An id in another base counts only for a part that has not ended and whose message has the
 // addresses of the receipt. While another such part waits for the carrier's answer, the
 // receipt is Ambiguous, and the caller matches it again later. A receipt that matches nothing is
-// stored for a day, until SaveCarrierIDs, and Matched stays false.
+// stored for a day, so that SaveCarrierIDs can return it, and Matched stays false.
 func (s *Store) Match(ctx context.Context, receipts []Receipt) ([]Receipt, error) {
 	// 1. Match by the ids of the receipts, then by the ids in other bases.
 	boundIDs, err := s.boundIDs(ctx, receipts)

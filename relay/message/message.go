@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// ID is the number of a part. It is positive, below 2^53, unique among all gateways and grows
+// ID is the number of a part. It is positive, below 2^53, unique among all gateways and increases
 // with time. The parts of a message have consecutive ids; the first is also the message's.
 type ID int64
 

@@ -108,8 +108,8 @@ func Octets(o sms.Octets) Body {
 // encoder implements Body with a function that splits a body into short messages.
 type encoder func(reference byte, fitsSevenBit func(text string) bool) (sms.Message, error)
 
-func (split encoder) Encode(reference byte, fitsSevenBit func(string) bool) (Encoded, error) {
-	m, err := split(reference, fitsSevenBit)
+func (e encoder) Encode(reference byte, fitsSevenBit func(string) bool) (Encoded, error) {
+	m, err := e(reference, fitsSevenBit)
 	if err != nil {
 		return Encoded{}, Unencodable(err)
 	}
@@ -120,8 +120,8 @@ func (split encoder) Encode(reference byte, fitsSevenBit func(string) bool) (Enc
 	return encoded, nil
 }
 
-// Unencodable converts an encoder's error into relay.KindInvalid for the
-// parameter that it names.
+// Unencodable converts a decoders.Error of an encoder into relay.KindInvalid for the
+// parameter in the error. It returns other errors unchanged.
 func Unencodable(err error) error {
 	codecErr, ok := errors.AsType[*decoders.Error](err)
 	if !ok {

@@ -7,9 +7,9 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// matchOtherBases matches the receipts that are not Matched by their ids in other bases. A
-// receipt may arrive before the answer that has its id, so a receipt is Ambiguous if it may be
-// about a part without an answer.
+// matchOtherBases matches receipts by their ids and then by the ids in other bases. It skips
+// receipts that are Matched. A receipt may arrive before the carrier's answer with the id, so a
+// receipt is Ambiguous if it may be about a part without an answer.
 func (s *Store) matchOtherBases(ctx context.Context, receipts []Receipt) error {
 	const selectUnanswered = `
 		SELECT ` + sentColumns + `
@@ -37,8 +37,8 @@ func (s *Store) matchOtherBases(ctx context.Context, receipts []Receipt) error {
 	for _, b := range boundIDs {
 		parts = append(parts, b.parts()...)
 	}
-	list, err := db.List(ctx, s.db, matchLabel, selectBound, sentFields, refBatch(distinctRefs(parts, func(p *boundPart) Ref { return p.part.Ref })))
-	sentByRef, err := db.Index(list, err, func(m *sentMessage) Ref { return m.Ref })
+	boundMessages, err := db.List(ctx, s.db, matchLabel, selectBound, sentFields, refBatch(distinctRefs(parts, func(p *boundPart) Ref { return p.part.Ref })))
+	sentByRef, err := db.Index(boundMessages, err, func(m *sentMessage) Ref { return m.Ref })
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (m *sentMessage) agrees(r *Receipt, startMillis int64) bool {
 }
 
 // awaits reports whether the receipt agrees with the message, and the part has not ended or
-// has ended by this very receipt.
+// was already changed by this very receipt.
 func (m *sentMessage) awaits(part int, r *Receipt) bool {
 	if m == nil || part >= len(m.parts) || !m.agrees(r, m.scheduled) {
 		return false

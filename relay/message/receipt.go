@@ -27,7 +27,7 @@ type Receipt struct {
 	Carrier string `json:"carrier"`
 	// IDs are the carrier's id, which comes first, and our reference.
 	IDs []string `json:"ids"`
-	// OtherBases are the carrier's id, written in another base. Other messages may have these
+	// OtherBases are the carrier's id, written in other bases. Other messages may have these
 	// ids.
 	OtherBases []string `json:"other_bases,omitempty"`
 	State      State    `json:"state"`
@@ -75,17 +75,16 @@ const (
 	maxAmbiguous = 10_000
 )
 
-// ReceiptHandler applies the receipts of networks to messages and sends delivery
-// reports to accounts.
+// ReceiptHandler applies the receipts of networks to messages and sends delivery reports to accounts.
 type ReceiptHandler struct {
 	deps ReceiptHandlerDeps
 
 	mu sync.Mutex
-	// appliedNow are the events of early receipts that were applied since the last sweep,
-	// appliedBefore those of the previous interval. An event may become unrouted shortly
-	// after its receipt was applied, so a sweep clears that state once more.
+	// appliedNow are the events of receipts that were matched late since the last sweep,
+	// appliedBefore those of the interval before. An event may become unrouted shortly
+	// after its receipt was applied, so the second sweep clears that state once more.
 	appliedNow, appliedBefore []string
-	ambiguous                 []Receipt // at most maxAmbiguous; the next sweep matches them again
+	ambiguous                 []Receipt // at most maxAmbiguous receipts, which the next sweep matches again
 }
 
 // NewReceiptHandler returns a ReceiptHandler. Run sends reports that a crash left unsent.
@@ -100,9 +99,9 @@ func NewReceiptHandler(deps ReceiptHandlerDeps) (*ReceiptHandler, error) {
 	return &ReceiptHandler{deps: deps}, nil
 }
 
-// Receive records receipts in order and sends the delivery reports. It matches those that
-// do not name their Part, and returns the receipts with Matched set. A receipt that is not
-// Matched waits for SaveCarrierIDs, because a receipt may arrive before the carrier's answer.
+// Receive records receipts in order and sends the delivery reports. It matches the receipts
+// without a Part, and returns all receipts with Matched set. A receipt that is not Matched
+// waits for SaveCarrierIDs, because a receipt may arrive before the carrier's answer.
 func (h *ReceiptHandler) Receive(ctx context.Context, receipts []Receipt) ([]Receipt, error) {
 	for i := range receipts {
 		receipts[i].Matched = receipts[i].Part.ID != 0
@@ -116,7 +115,7 @@ func (h *ReceiptHandler) Receive(ctx context.Context, receipts []Receipt) ([]Rec
 	if err := h.apply(ctx, receipts); err != nil {
 		return receipts, err
 	}
-	h.holdAmbiguous(receipts)
+	h.addAmbiguous(receipts)
 	return receipts, nil
 }
 
@@ -129,7 +128,7 @@ func (h *ReceiptHandler) SaveCarrierIDs(ctx context.Context, ids []CarrierID) er
 	if err := h.apply(ctx, early); err != nil {
 		return err
 	}
-	h.holdAmbiguous(early)
+	h.addAmbiguous(early)
 	h.markMatched(ctx, early)
 	return nil
 }
@@ -189,8 +188,8 @@ func (h *ReceiptHandler) SendReports(ctx context.Context, messages []Message) er
 	return h.deps.Store.MarkReported(ctx, messages)
 }
 
-// Run sends reports that a crash left unsent and deletes messages whose retention
-// has ended, until ctx is done.
+// Run matches ambiguous receipts again, sends reports that a crash left unsent and deletes
+// messages whose retention has ended, at intervals until ctx is done.
 func (h *ReceiptHandler) Run(ctx context.Context) {
 	for {
 		h.sweep(ctx)
@@ -202,18 +201,18 @@ func (h *ReceiptHandler) Run(ctx context.Context) {
 
 func (h *ReceiptHandler) sweep(ctx context.Context) {
 	h.mu.Lock()
-	events, held := h.appliedBefore, h.ambiguous
+	events, ambiguous := h.appliedBefore, h.ambiguous
 	h.appliedNow, h.appliedBefore, h.ambiguous = nil, h.appliedNow, nil
 	h.mu.Unlock()
 	h.markApplied(ctx, events)
 
 	// Match the ambiguous receipts again and apply those that are found.
-	if len(held) > 0 {
-		receipts, err := h.Receive(ctx, slices.Clone(held))
+	if len(ambiguous) > 0 {
+		receipts, err := h.Receive(ctx, slices.Clone(ambiguous))
 		if err == nil {
 			h.markMatched(ctx, receipts)
-		} else if h.holdAmbiguous(held); ctx.Err() == nil {
-			h.deps.Logger.Warn("cannot match receipts that were held; trying again", "error", err)
+		} else if h.addAmbiguous(ambiguous); ctx.Err() == nil {
+			h.deps.Logger.Warn("cannot match ambiguous receipts; trying again", "error", err)
 		}
 	}
 
@@ -234,7 +233,7 @@ func (h *ReceiptHandler) sweep(ctx context.Context) {
 	}
 }
 
-func (h *ReceiptHandler) holdAmbiguous(receipts []Receipt) {
+func (h *ReceiptHandler) addAmbiguous(receipts []Receipt) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range receipts {
@@ -244,8 +243,8 @@ func (h *ReceiptHandler) holdAmbiguous(receipts []Receipt) {
 	}
 }
 
-// markMatched marks the events of receipts that are Matched as applied, now and at the next
-// sweep.
+// markMatched marks the events of receipts that are Matched as applied, now and at the sweep
+// after the next one.
 func (h *ReceiptHandler) markMatched(ctx context.Context, receipts []Receipt) {
 	var events []string
 	for i := range receipts {

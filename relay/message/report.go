@@ -56,7 +56,7 @@ func (r Report) check(checkURL func(string) error) error {
 // DeliveryReport is one delivery report of a message.
 type DeliveryReport struct {
 	Code Code
-	// Line is the carrier's receipt as key:value pairs, the value of %dlr.
+	// Line is the value of %dlr: key:value pairs of the carrier's receipt or of receiptLine.
 	Line string
 	At   time.Time
 }
@@ -129,8 +129,8 @@ func (m *Message) deliveries(now time.Time) ([]outbox.Delivery, error) {
 	return deliveries, nil
 }
 
-// receiptLine returns the value of %dlr for a report without a carrier's receipt, in the format
-// of SMPP 3.4, appendix B, with our id and the first 20 characters of the text.
+// receiptLine returns the value of %dlr for a code without a carrier's receipt of its own, in the
+// format of SMPP 3.4, appendix B, with our id and the first 20 characters of the text.
 func (m *Message) receiptLine(c Code, part string, doneAt time.Time) string {
 	const timeFormat = "0601021504"
 	status := map[Code]string{

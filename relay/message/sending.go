@@ -24,47 +24,47 @@ type SendingParts struct {
 // MarkSending sets the state of parts to Sending before they are submitted. It returns for each
 // SendingParts the parts that may be submitted: those that were Pending, or with AlsoSending
 // also those that were Sending. The other parts were deleted or are leased elsewhere.
-func (s *Store) MarkSending(ctx context.Context, beginnings []SendingParts) ([][]int, error) {
-	return s.markSending(ctx, strconv.FormatUint(rand.Uint64(), 36), beginnings)
+func (s *Store) MarkSending(ctx context.Context, sending []SendingParts) ([][]int, error) {
+	return s.markSending(ctx, strconv.FormatUint(rand.Uint64(), 36), sending)
 }
 
-// markSending implements MarkSending; call identifies the call. If the call is repeated because its answer
-// was lost, markSending returns the same parts, except parts that were released in between.
-func (s *Store) markSending(ctx context.Context, call string, beginnings []SendingParts) ([][]int, error) {
-	const label = "messages: begin"
-	if len(beginnings) == 0 {
+// markSending implements MarkSending. If the call with an id is repeated because its answer was lost,
+// markSending returns the same parts, except parts that were released in between.
+func (s *Store) markSending(ctx context.Context, callID string, sending []SendingParts) ([][]int, error) {
+	const label = "messages: mark sending"
+	if len(sending) == 0 {
 		return nil, nil
 	}
-	refs := distinctRefs(beginnings, func(b *SendingParts) Ref { return b.Ref })
+	refs := distinctRefs(sending, func(b *SendingParts) Ref { return b.Ref })
 	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) ([][]int, error) {
 		rows, err := lockRows(ctx, tx, label, refs)
 		if err != nil {
 			return nil, err
 		}
-		begun := make([][]int, len(beginnings))
-		for i := range beginnings {
-			if r := rows[beginnings[i].Ref]; r != nil {
-				begun[i] = r.markSending(call, &beginnings[i])
+		submittable := make([][]int, len(sending))
+		for i := range sending {
+			if r := rows[sending[i].Ref]; r != nil {
+				submittable[i] = r.markSending(callID, &sending[i])
 			}
 		}
-		return begun, saveRows(ctx, tx, label, rows)
+		return submittable, saveRows(ctx, tx, label, rows)
 	})
 }
 
-func (r *row) markSending(call string, b *SendingParts) (begun []int) {
+func (r *row) markSending(callID string, b *SendingParts) (submittable []int) {
 	for _, n := range b.Parts {
 		if n < 0 || n >= len(r.parts) {
 			continue
 		}
 		p := &r.parts[n]
 		switch {
-		case p.State == Sending && p.Call == call:
-		case p.State == Pending && p.Call != call, p.State == Sending && b.AlsoSending:
-			p.State, p.Call, p.Carrier, p.Changed = Sending, call, b.Carrier, db.Millis(b.Now)
+		case p.State == Sending && p.Call == callID:
+		case p.State == Pending && p.Call != callID, p.State == Sending && b.AlsoSending:
+			p.State, p.Call, p.Carrier, p.Changed = Sending, callID, b.Carrier, db.Millis(b.Now)
 		default:
 			continue
 		}
-		begun = append(begun, n)
+		submittable = append(submittable, n)
 		r.changed = true
 		// A lease with more than half of its time left is not moved: on PostgreSQL an update
 		// that changes no indexed column adds no entry to any index.
@@ -72,5 +72,5 @@ func (r *row) markSending(call string, b *SendingParts) (begun []int) {
 			r.due = db.Millis(b.LeaseEnd)
 		}
 	}
-	return begun
+	return submittable
 }

@@ -48,13 +48,12 @@ type Deps struct {
 // defaultKeyRetention is the default of Order.KeyRetention.
 const defaultKeyRetention = 24 * time.Hour
 
-// Service accepts orders and manages pending messages. It is safe for concurrent
-// use.
+// Service accepts orders and manages pending messages. It is safe for concurrent use.
 type Service struct {
 	deps      Deps
 	alphabet  *sms.Alphabet
 	segmenter *sms.Segmenter
-	// reference is the last reference of concatenated messages, which increases so that
+	// reference is the last reference of a concatenated message. References increase, so that
 	// consecutive messages to a number have different references.
 	reference atomic.Uint32
 }

@@ -5,8 +5,8 @@ import "slices"
 // State is the state of a part.
 type State string
 
-// The states. Delivered, Undelivered, Rejected and Removed are final. Pending is the
-// specification's; the others follow the delivery report codes.
+// The states. Delivered, Undelivered, Rejected and Removed are final. Pending is a name of the
+// specification. Code returns the delivery report codes of the other states, if they have one.
 const (
 	// Pending means that the part is paid for and not yet sent.
 	Pending State = "pending"
@@ -24,8 +24,8 @@ const (
 	// Rejected means that the carrier refused the part, or that no carrier accepted it.
 	Rejected State = "rejected"
 	// Unknown means that the carrier's answer was lost, or that the part was due when the
-	// database was restored to an earlier state or when its record did not open. The part is
-	// not retried automatically; a receipt or an operator resolves it.
+	// database was restored to an earlier state or while its record could not be decrypted. The
+	// part is not retried automatically; a receipt or an operator resolves its state.
 	Unknown State = "unknown"
 	// Removed means that the account deleted the pending part, which was refunded.
 	Removed State = "removed"
@@ -83,8 +83,9 @@ func (c Code) State() (State, bool) {
 	return "", false
 }
 
-// From returns the states that s may follow in Settle and after a receipt. Receipts arrive in any
-// order: a final state stays, and a part that the network has buffered does not become Accepted.
+// From returns the states that s may follow; MarkUnknown also changes Pending to Unknown. Receipts
+// arrive in any order: a final state stays, and a part that the network has buffered does not
+// become Accepted.
 func (s State) From() []State {
 	switch s {
 	case Removed, Sending:

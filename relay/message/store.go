@@ -15,7 +15,7 @@ import (
 // gateways on one database.
 type Store struct {
 	db      *db.DB
-	ids     chan idBlock // has the block of reserved ids; empty while a call of Reserve uses it
+	ids     chan idBlock // has the block of reserved ids; empty while a call of Reserve uses the block
 	commits *db.GroupCommit[relay.AccountID, *OrderRecords, []byte]
 }
 
@@ -29,7 +29,7 @@ func NewStore(database *db.DB) *Store {
 	return s
 }
 
-// Sweep deletes expired keys of orders and expired ids of carriers.
+// Sweep deletes the expired keys of orders and the expired ids that carriers returned for parts.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return errors.Join(
 		s.db.SweepExpired(ctx, "messages: expired orders", "message_order", "account, client_key", "expires", now),
@@ -165,8 +165,8 @@ func (s *Store) Save(ctx context.Context, o OrderRecords) (answer []byte, err er
 	return s.commits.Commit(ctx, o.Account, &o) // runs saveGroup
 }
 
-// saveGroup saves orders of one account: together, or one by one if that fails or two have
-// the same key. It does not try again while the database is unavailable.
+// saveGroup saves orders of one account in one transaction, or one by one if two orders have the
+// same key or the transaction fails with an error other than relay.KindUnavailable.
 func (s *Store) saveGroup(ctx context.Context, acct relay.AccountID, orders []*OrderRecords) []db.Answer[[]byte] {
 	results := make([]db.Answer[[]byte], len(orders))
 	keys, sameKey := make(map[string]bool, len(orders)), false
