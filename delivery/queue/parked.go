@@ -42,7 +42,7 @@ func (q *Queue) startDueParked(ctx context.Context) {
 			q.startParked(ctx, parked, maxParkedPerPass, time.Time{})
 			continue
 		}
-		if !parked.First.After(now) { // the oldest parked delivery has reached its ParkedUntil
+		if !parked.FirstParkedUntil.After(now) { // the oldest parked delivery has reached its ParkedUntil
 			q.startParked(ctx, parked, maxParkedPerPass, now)
 		}
 		if probeDue {
@@ -77,7 +77,7 @@ func (q *Queue) startParked(ctx context.Context, parked outbox.ParkedEndpoint, n
 	for n > 0 {
 		now := q.deps.Now()
 		limit := min(n, parkedBatch)
-		ds, err := q.deps.Store.Take(ctx, parked, limit, cutoff, now.Add(q.opts.Lease))
+		ds, err := q.deps.Store.LeaseParked(ctx, parked, limit, cutoff, now.Add(q.opts.Lease))
 		if err != nil {
 			return // leased deliveries are due when their lease ends
 		}

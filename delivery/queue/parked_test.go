@@ -249,7 +249,7 @@ func (s *slowCounter) CountParked(context.Context) (map[string]int, error) {
 	return map[string]int{"e": 100_000 * s.calls, "f": 1}, nil
 }
 
-func (*slowCounter) Take(context.Context, outbox.ParkedEndpoint, int, time.Time, time.Time) ([]outbox.Delivery, error) {
+func (*slowCounter) LeaseParked(context.Context, outbox.ParkedEndpoint, int, time.Time, time.Time) ([]outbox.Delivery, error) {
 	return nil, nil
 }
 

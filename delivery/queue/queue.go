@@ -37,7 +37,7 @@ type Store interface {
 	Release(ctx context.Context, ls []outbox.Lease, due time.Time) error
 	ParkedEndpoints(ctx context.Context) ([]outbox.ParkedEndpoint, error)
 	CountParked(ctx context.Context) (map[string]int, error)
-	Take(ctx context.Context, parked outbox.ParkedEndpoint, n int, cutoff, until time.Time) ([]outbox.Delivery, error)
+	LeaseParked(ctx context.Context, parked outbox.ParkedEndpoint, n int, cutoff, until time.Time) ([]outbox.Delivery, error)
 }
 
 // Deps are the dependencies of a queue. Store and Redis are required.

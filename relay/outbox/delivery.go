@@ -38,7 +38,7 @@ const (
 	KindRelay    Kind = "relay"    // an inbound SMS to a relay's endpoint
 	KindReport   Kind = "receipt"  // a delivery report to a dlr_url; the API calls it a receipt
 	KindCallback Kind = "callback" // an event to the account's callback URL
-	KindNotice   Kind = "notice"   // a mail that a requested result is ready
+	KindNotice   Kind = "notice"   // a mail, for example about a limit or a result
 	KindRule     Kind = "rule"     // an alarm, or a frame that a rule forwards
 )
 
@@ -51,7 +51,7 @@ type Delivery struct {
 	Account   relay.AccountID `json:"account"`
 	Kind      Kind            `json:"kind"`
 	Relay     string          `json:"relay,omitempty"` // the id of the relay or the rule
-	MessageID string          `json:"message_id"`      // the message, alarm or frame
+	MessageID string          `json:"message_id"`      // the message, alarm, frame or other object
 	Request   *Request        `json:"request,omitempty"`
 	Mail      *Mail           `json:"mail,omitempty"`
 	SIM       *SIM            `json:"sim,omitempty"`
@@ -209,7 +209,8 @@ const (
 	WaitsForTurn Wait = "turn"
 )
 
-// EndpointName returns Endpoint if it is set, otherwise a hash of account, kind and host.
+// EndpointName returns Endpoint if it is set, otherwise a hash of the account, the kind, and the host
+// of the URL or another target.
 func (d *Delivery) EndpointName() string {
 	if d.Endpoint != "" {
 		return d.Endpoint
@@ -224,8 +225,7 @@ func (d *Delivery) EndpointName() string {
 	return EndpointID(d.Account, string(d.Kind), host)
 }
 
-// EndpointID returns the id of an account's endpoint, a hash of its distinguishing
-// parts.
+// EndpointID returns the id of an account's endpoint, a hash of the parts that distinguish it.
 func EndpointID(acct relay.AccountID, parts ...string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q", acct, parts))
 	return hex.EncodeToString(sum[:8])
@@ -235,8 +235,8 @@ func EndpointID(acct relay.AccountID, parts ...string) string {
 type ParkedEndpoint struct {
 	Account  relay.AccountID
 	Endpoint string
-	// First is the earliest ParkedUntil of the deliveries.
-	First time.Time
+	// FirstParkedUntil is the earliest ParkedUntil of the deliveries.
+	FirstParkedUntil time.Time
 }
 
 // Breaker is an open circuit breaker: its endpoint failed too often in a row.

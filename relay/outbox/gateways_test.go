@@ -109,7 +109,7 @@ func takenOnce(g *gateways) {
 	var mu sync.Mutex
 	takeCounts := make(map[string]int)
 	g.onBoth(5, func(s *Store, _, _ int) error {
-		takenDeliveries, err := s.Take(g.Context(), ParkedEndpoint{Account: 1, Endpoint: "e"}, 10, time.Time{}, timeAt(500))
+		takenDeliveries, err := s.LeaseParked(g.Context(), ParkedEndpoint{Account: 1, Endpoint: "e"}, 10, time.Time{}, timeAt(500))
 		mu.Lock()
 		defer mu.Unlock()
 		for _, d := range takenDeliveries {

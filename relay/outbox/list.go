@@ -31,7 +31,7 @@ type Filter struct {
 	From     time.Time
 	To       time.Time
 	Query    string // a part of id, message id, target, reason or text
-	// SearchUntil is the time after which List compares no more deliveries; zero for no limit.
+	// SearchUntil is the time after which List compares no further deliveries; zero means no limit.
 	SearchUntil time.Time
 	Limit       int
 	Cursor      string

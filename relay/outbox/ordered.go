@@ -103,8 +103,8 @@ func advance(ctx context.Context, tx *db.Tx, turnTimes map[queueKey]int64) ([]Re
 
 // lockQueues adds missing queues and locks all queues until the transaction ends, so that each
 // gateway reads the places that other gateways have assigned. It returns the queues as a batch with
-// their numbers in the column due.
-func lockQueues(ctx context.Context, tx *db.Tx, numbers map[queueKey]int64) (*db.Batch, error) {
+// the value of each queue in the column due.
+func lockQueues(ctx context.Context, tx *db.Tx, values map[queueKey]int64) (*db.Batch, error) {
 	const upsert = `
 		INSERT INTO delivery_queue (account, queue)
 		SELECT account, queue
@@ -112,12 +112,12 @@ func lockQueues(ctx context.Context, tx *db.Tx, numbers map[queueKey]int64) (*db
 		WHERE true
 		ORDER BY n
 		ON CONFLICT (account, queue) DO UPDATE SET queue = excluded.queue`
-	sorted := slices.SortedFunc(maps.Keys(numbers), func(a, b queueKey) int {
+	sorted := slices.SortedFunc(maps.Keys(values), func(a, b queueKey) int {
 		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.queue, b.queue))
 	})
 	queues := db.NewBatch("account, queue, due")
 	for _, k := range sorted {
-		queues.Add(k.account, k.queue, numbers[k])
+		queues.Add(k.account, k.queue, values[k])
 	}
 	return queues, tx.Run(ctx, queueLabel, upsert, queues)
 }

@@ -54,7 +54,7 @@ const selectParked = `
 // ParkedEndpoints returns the endpoints with deliveries that wait for breakers, in any order.
 func (s *Store) ParkedEndpoints(ctx context.Context) ([]ParkedEndpoint, error) {
 	return db.List(ctx, s.db, parkedLabel, selectParked, func(e *ParkedEndpoint) []any {
-		return []any{&e.Account, &e.Endpoint, db.Time(&e.First)}
+		return []any{&e.Account, &e.Endpoint, db.Time(&e.FirstParkedUntil)}
 	})
 }
 
@@ -70,10 +70,10 @@ func (s *Store) CountParked(ctx context.Context) (map[string]int, error) {
 	return db.Map[string, int](ctx, s.db, parkedLabel, query)
 }
 
-// Take leases up to n parked deliveries of an endpoint, in the order of ParkedUntil: deliveries
+// LeaseParked leases up to n parked deliveries of an endpoint, in the order of ParkedUntil: deliveries
 // that are parked until cutoff or earlier, or all if cutoff is zero.
-func (s *Store) Take(ctx context.Context, parked ParkedEndpoint, n int, cutoff, leaseUntil time.Time) ([]Delivery, error) {
-	const label = "deliveries: take"
+func (s *Store) LeaseParked(ctx context.Context, parked ParkedEndpoint, n int, cutoff, leaseUntil time.Time) ([]Delivery, error) {
+	const label = "deliveries: lease parked"
 	const query = `
 		SELECT ` + columns + `
 		FROM delivery AS d

@@ -35,11 +35,11 @@ func TestParkedDeliveries(t *testing.T) {
 			r.create(30, a, b, c, d, e, f, toEndpoint("z", "not parked", false))
 			r.recordOutcomes(parkedOutcome(a, 100), parkedOutcome(b, 50), parkedOutcome(c, 70), parkedOutcome(d, 80), parkedOutcome(e, 90), parkedOutcome(f, 95))
 			endpoints, err := r.ParkedEndpoints(r.Context())
-			slices.SortFunc(endpoints, func(x, y ParkedEndpoint) int { return x.First.Compare(y.First) })
+			slices.SortFunc(endpoints, func(x, y ParkedEndpoint) int { return x.FirstParkedUntil.Compare(y.FirstParkedUntil) })
 			relaytest.NoError(r, err)
 			relaytest.Equal(r, "endpoints", endpoints, []ParkedEndpoint{
-				{Account: 1, Endpoint: "e", First: timeAt(50)}, {Account: 1, Endpoint: "f", First: timeAt(70)},
-				{Account: 2, Endpoint: "g", First: timeAt(80)}, {Account: 2, Endpoint: "h", First: timeAt(90)}, {Account: 4, Endpoint: "a", First: timeAt(95)},
+				{Account: 1, Endpoint: "e", FirstParkedUntil: timeAt(50)}, {Account: 1, Endpoint: "f", FirstParkedUntil: timeAt(70)},
+				{Account: 2, Endpoint: "g", FirstParkedUntil: timeAt(80)}, {Account: 2, Endpoint: "h", FirstParkedUntil: timeAt(90)}, {Account: 4, Endpoint: "a", FirstParkedUntil: timeAt(95)},
 			})
 			counts, err := r.CountParked(r.Context())
 			relaytest.NoError(r, err)

@@ -74,11 +74,11 @@ func replay(ctx context.Context, tx *db.Tx, refs []Ref, now time.Time, includeDe
 	if err != nil {
 		return nil, err
 	}
-	place := make(map[Ref]int, len(refs))
+	indexes := make(map[Ref]int, len(refs))
 	for i, ref := range slices.Backward(refs) {
-		place[ref] = i
+		indexes[ref] = i
 	}
-	slices.SortFunc(ended, func(a, b endedMember) int { return cmp.Compare(place[a.ref], place[b.ref]) })
+	slices.SortFunc(ended, func(a, b endedMember) int { return cmp.Compare(indexes[a.ref], indexes[b.ref]) })
 	ended = slices.Compact(ended) // refs may name a delivery twice
 
 	changed := make([]Ref, len(ended))

@@ -148,7 +148,7 @@ func (s *Store) Counts(ctx context.Context) (map[State]int, error) {
 		GROUP BY state`
 	counts, err := db.Map[State, int](ctx, s.db, "deliveries: count", query)
 	for _, state := range States() {
-		counts[state] += 0 // so that the map has every state
+		counts[state] += 0 // add a missing state to the map
 	}
 	return counts, err
 }
@@ -258,8 +258,8 @@ func Create(ctx context.Context, tx *db.Tx, ds []Delivery, leaseUntil time.Time)
 		RETURNING id, account`
 	insertColumns := "id, account, created, kind, relay, message_id, originator, destination, doc"
 	rows := db.BatchOf(insertColumns, ds, func(d *Delivery) []any {
-		// The document has the fields that never change and have no column. It keeps the
-		// account, which is read before the document: an empty one would overwrite it.
+		// The document has the fields that never change and have no column. It also has the
+		// account: the account's column is read first, and an empty account would overwrite it.
 		document := *d
 		document.ID, document.Kind, document.Relay, document.MessageID, document.Originator, document.Destination = "", "", "", "", "", ""
 		document.State, document.Reason, document.NextAttemptAt, document.WaitsFor, document.ParkedUntil = "", "", time.Time{}, "", time.Time{}

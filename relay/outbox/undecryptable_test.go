@@ -39,8 +39,8 @@ func TestAnUndecryptableDeliveryDoesNotFailOthers(t *testing.T) {
 			r.Error("Lease did not lease b")
 		}
 		r.recordOutcomes(parkedOutcome(a, 100), parkedOutcome(b, 100), parkedOutcome(c, 100))
-		ds, err = r.Take(r.Context(), ParkedEndpoint{Account: 1, Endpoint: "e"}, 9, timeAt(100), timeAt(500))
-		wantUndecryptable("Take", ds, err, allDeliveries)
+		ds, err = r.LeaseParked(r.Context(), ParkedEndpoint{Account: 1, Endpoint: "e"}, 9, timeAt(100), timeAt(500))
+		wantUndecryptable("LeaseParked", ds, err, allDeliveries)
 
 		// 2. List the delivery after it has died.
 		dead := outcome(b, 501, Dead)
