@@ -15,16 +15,16 @@ import (
 )
 
 // BlockKind is the kind of the jobs that order the suspension of SIMs whose limit is reached. The
-// account's list of jobs shows the suspensions, but not these jobs. A job of this kind may wait for a
+// account's list of jobs shows the suspensions, but not jobs of this kind. Such a job may wait for a
 // SIM that another job has reserved; the counting of records must not wait.
 const BlockKind job.Kind = "usage.block"
 
 const (
-	// pageSize is the number of a pool's SIMs that one job suspends.
+	// pageSize is the number of a pool's or a subscriber's SIMs that a job reads at a time.
 	pageSize = 500
-	// scanRetention is the time for which the jobs of a pool are stored after their end, so that a job
-	// that runs again does not create the job of the next page a second time.
-	scanRetention = 40 * 24 * time.Hour
+	// blockRetention is the time for which the jobs of EnforceSIMs and of pools are stored after their
+	// end. A job of a pool that runs again must not create the job of the next page a second time.
+	blockRetention = 40 * 24 * time.Hour
 )
 
 // blockRequest is the input of a job: SIMs, or a pool.
@@ -35,14 +35,14 @@ type blockRequest struct {
 	After  sim.ICCID   `json:"after,omitempty"` // the last ICCID of the previous page
 }
 
-func (m *Meter) submit(ctx context.Context, acct relay.AccountID, id string, b blockRequest, keep time.Duration) error {
+func (m *Meter) submit(ctx context.Context, acct relay.AccountID, id string, b blockRequest, retention time.Duration) error {
 	input, err := json.Marshal(b)
 	if err != nil {
 		return fmt.Errorf("usage: block %s: encode: %w", id, err)
 	}
 	return m.deps.Jobs.Submit(ctx, job.Job{
 		ID: fmt.Sprintf("%s-%d-%s", BlockKind, acct, id), Account: acct, Kind: BlockKind,
-		Input: input, CreatedAt: m.deps.Now(), Retention: keep,
+		Input: input, CreatedAt: m.deps.Now(), Retention: retention,
 	})
 }
 
@@ -58,7 +58,7 @@ func (m *Meter) EnforceSIMs(ctx context.Context, acct relay.AccountID, iccids []
 	for _, o := range overruns {
 		b.ICCIDs = append(b.ICCIDs, o.iccid)
 	}
-	return m.submit(ctx, acct, relay.NewUUID(m.deps.Now()), b, scanRetention)
+	return m.submit(ctx, acct, relay.NewUUID(m.deps.Now()), b, blockRetention)
 }
 
 // EnforcePool does the same as EnforceSIMs for all SIMs of a pool. Callers use it after a change of
@@ -75,14 +75,14 @@ func (m *Meter) EnforcePool(ctx context.Context, acct relay.AccountID, pool stri
 // suspended one by one, until usage is below the limit again.
 func (m *Meter) blockPool(ctx context.Context, acct relay.AccountID, s Subject) error {
 	b := blockRequest{Pool: s.ID, Scan: relay.NewUUID(m.deps.Now())}
-	if err := m.submit(ctx, acct, b.Scan, b, scanRetention); err != nil {
+	if err := m.submit(ctx, acct, b.Scan, b, blockRetention); err != nil {
 		return err
 	}
 	return m.deps.Counters.AddSteps(ctx, acct, s, Blocked)
 }
 
 // blockSIMs suspends the SIMs of records. The job's id contains the reached limit, so that further
-// records do not create further jobs.
+// records create no second job before the job has ended.
 func (m *Meter) blockSIMs(ctx context.Context, acct relay.AccountID, iccids []sim.ICCID) error {
 	overruns, err := m.findOverruns(ctx, acct, iccids)
 	if err != nil {
@@ -119,7 +119,7 @@ func (m *Meter) RunBlock(ctx context.Context, j job.Job) (any, error) {
 		}
 		if len(iccids) == pageSize {
 			b.After = iccids[pageSize-1]
-			if err := m.submit(ctx, j.Account, b.Scan+"-"+string(b.After), b, scanRetention); err != nil {
+			if err := m.submit(ctx, j.Account, b.Scan+"-"+string(b.After), b, blockRetention); err != nil {
 				return nil, err
 			}
 		}

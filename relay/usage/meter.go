@@ -119,8 +119,8 @@ func (m *Meter) enforce(ctx context.Context, records []Record, sims map[relay.Ac
 	iccids := make(map[relay.AccountID][]sim.ICCID)
 	seen := make(map[counter]bool)
 	for _, r := range records {
-		c, pool := r.counters()
-		if seen[c] || !reached[c] && !reached[pool] {
+		c, poolCounter := r.counters()
+		if seen[c] || !reached[c] && !reached[poolCounter] {
 			continue
 		}
 		seen[c] = true

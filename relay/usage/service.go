@@ -93,8 +93,8 @@ func (s *Service) submit(ctx context.Context, acct relay.AccountID, kind job.Kin
 var ErrNotCompleted = errors.New("usage: the job is not completed")
 
 // loadCompleted loads the input of a completed job and the number of records or rows in its result.
-// It returns ErrNotCompleted for an unfinished job, and relay.KindNotFound for a job that the
-// account does not have, that has another kind, that failed, or that is older than ReportLifetime.
+// It returns ErrNotCompleted for an unfinished job, and relay.KindNotFound for a job that failed,
+// is older than ReportLifetime, has another kind, or does not belong to the account.
 func (s *Service) loadCompleted(ctx context.Context, acct relay.AccountID, id string, kind job.Kind) (r Request, n int64, err error) {
 	j, err := s.deps.Jobs.Get(ctx, acct, id)
 	if err != nil {
@@ -161,8 +161,8 @@ const (
 	MaxSpan = 31 * 24 * time.Hour
 	// ReportLifetime is the time for which a report can be read after its request.
 	ReportLifetime = 30 * 24 * time.Hour
-	// jobRetention is the time for which a job is listed after its end. SIM jobs have the same
-	// retention.
+	// jobRetention is the time for which a job is listed after its end. The default of SIM jobs,
+	// provisioning.Options.KeepJobs, is the same.
 	jobRetention = 90 * 24 * time.Hour
 	// FileLifetime is the time for which a CDR file can be fetched after its creation.
 	FileLifetime = 7 * 24 * time.Hour
@@ -176,7 +176,7 @@ type Request struct {
 	Start      time.Time `json:"from"`
 	End        time.Time `json:"to"`                   // exclusive
 	Subscriber string    `json:"subscriber,omitempty"` // selects the SIMs of a CDR file; empty means all SIMs
-	Name       string    `json:"-"`                    // the name of a report
+	Name       string    `json:"-"`                    // the name of the job in the list
 }
 
 func (r Request) span() Span { return Span{r.Start, r.End} }

@@ -17,11 +17,11 @@ type Store struct{ db *db.DB }
 // NewStore returns the store of usage in a database.
 func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
-// maxTotal is the largest total, in bytes. The sum of two such numbers does not overflow an int64.
+// maxTotal is the largest total, in bytes. Each addition is capped at maxTotal before it can overflow.
 const maxTotal = int64(1) << 62
 
 // Put saves records, all or none, and adds each to the totals of its SIM and its pool, up to
-// maxTotal. It ignores a record if the account has a record with the id. The error is
+// maxTotal. It ignores a record with an id that the account already has. The error is
 // relay.KindUnavailable if a retry may succeed.
 func (s *Store) Put(ctx context.Context, records []Record) error {
 	// Both statements lock rows in a fixed order, so that gateways that save the same records do not
