@@ -90,7 +90,7 @@ func (s *Surface) tryRule(c *fiber.Ctx) ([]rule.TrialText, error) {
 	}
 	results, err := s.Rules.Try(c.UserContext(), httpd.AccountOf(c), t)
 	if err != nil {
-		return nil, request.Error(err)
+		return nil, request.MapFields(err)
 	}
 	trials := make([]rule.TrialText, len(results))
 	for i, r := range results {

@@ -23,7 +23,7 @@ type Settings struct {
 	Zone       *time.Location
 	MailDomain string // domain of the message IDs of mails
 	PublicURL  string // base URL of the links in bodies of http_post; empty means no links
-	// Now is the time of creation of deliveries; nil means Options.Now.
+	// Now returns the creation time of deliveries; nil means Options.Now.
 	Now func() time.Time
 }
 

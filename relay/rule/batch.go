@@ -226,9 +226,9 @@ type storedItem struct {
 	occurrence Occurrence
 }
 
-// TakeBatch takes the oldest frames of a batch, at most Batch.Count, if the batch is full or due. It
-// calls send, which returns their deliveries, and saves the deliveries in the same transaction. It
-// returns the new deliveries and whether the batch is still full or due.
+// TakeBatch takes the oldest frames of a batch if the batch is full or due: at most Batch.Count or,
+// without a count, maxBatchFrames. It calls send, which returns the deliveries of the frames, and saves
+// them in the same transaction. It returns the new deliveries and whether the batch is still full or due.
 func (s *Store) TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, leaseUntil time.Time, send func([]Occurrence) ([]outbox.Delivery, error)) (created []outbox.Delivery, hasMore bool, err error) {
 	const selectItems = `
 		SELECT record, doc

@@ -16,7 +16,7 @@ import (
 type Stats struct {
 	Frames                               int64 // frames of accounts with rules
 	Raised, Cleared, Repeated, Forwarded int64
-	Failed                               int64 // frames for which an expression failed or an action was omitted
+	Failed                               int64 // failures of rules, see Failures
 	Omitted                              int64 // actions beyond the limits
 }
 
@@ -83,7 +83,7 @@ func (s *Service) SaveFailures(ctx context.Context) {
 	for ref, f := range collected {
 		s.o.Logger.WarnContext(ctx, "rule failed", "account", ref.Account, "rule", ref.ID, "frames", f.Count, "error", f.Last)
 	}
-	if err := s.deps.Store.Fail(ctx, collected); err != nil {
+	if err := s.deps.Store.AddFailures(ctx, collected); err != nil {
 		s.o.Logger.WarnContext(ctx, "cannot save failures of rules", "error", err)
 	}
 }
@@ -117,14 +117,14 @@ func (l *limiter) release(acct relay.AccountID, n int, minute time.Time) {
 	}
 }
 
-// budget limits the deliveries that the rules of an account create for the frames of one batch. Not
-// safe for concurrent use.
+// budget limits the deliveries that the rules of an account create for each frame and in each minute.
+// Not safe for concurrent use.
 type budget struct {
 	s      *Service
 	acct   relay.AccountID
 	frames map[string]int // committed deliveries by frame
 	// pending counts the deliveries of the current transaction by frame. reserved is the number of
-	// those that were reserved in minute.
+	// these deliveries that the limiter reserved in minute.
 	pending  map[string]int
 	reserved int
 	minute   time.Time

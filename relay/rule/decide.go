@@ -39,7 +39,7 @@ func (d *decisionDraft) addVerdict(p *Program, st *PairState, v verdict, newOccu
 	switch {
 	case v.State == Cleared:
 		if p.Rule.On == OnSilent {
-			d.decision.Watch = append(d.decision.Watch, st.DeviceID)
+			d.decision.SilenceChecks = append(d.decision.SilenceChecks, st.DeviceID)
 		}
 		o.AlarmID, raisedAt = v.oldState.AlarmID, v.oldState.RaisedAt
 		d.decision.Cleared = append(d.decision.Cleared, Alarm{

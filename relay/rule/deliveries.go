@@ -18,7 +18,7 @@ import (
 )
 
 // deliveries returns a delivery for each parameter of each action, up to limit. Each delivery has all
-// occurrences. Only a rule with a batch has several.
+// occurrences. Only a rule with a batch has several occurrences.
 //
 // The error joins the failures of body expressions. An action with a failed expression sends the
 // default content.
@@ -114,8 +114,8 @@ func (a *action) content(occurrences []Occurrence, conditionKeys []string, s *Se
 }
 
 // deliveryID returns the ID of the delivery of an occurrence to a parameter. The ID is the same when the
-// frame is processed or posted again, so that the frame is delivered once. A batch has the
-// ID of its first frame, which is in no other batch. A changed parameter results in another ID.
+// frame is processed or posted again, so that the frame is delivered once. The ID of a batch is that of
+// its first frame, which is in no other batch. A changed parameter results in another ID.
 func (o *Occurrence) deliveryID(acct relay.AccountID, action, parameter int) string {
 	a := &o.Rule.Actions[action]
 	h := sha256.New()

@@ -128,11 +128,12 @@ type ruleDevice struct {
 	device  *deviceFrames
 }
 
-// deliveriesPerTransaction is the largest number of deliveries that one transaction creates. A rule
-// with more parameters may exceed it.
+// deliveriesPerTransaction is the largest number of deliveries that one transaction creates, unless
+// several frames of a device change the state of a rule.
 const deliveriesPerTransaction = 500
 
-// firingsPerTransaction returns the number of firings whose deliveries one transaction creates.
+// firingsPerTransaction returns the number of firings that have at most deliveriesPerTransaction
+// deliveries together.
 func (e *evaluation) firingsPerTransaction() int {
 	fanOut := 1
 	for _, p := range e.set.programs {

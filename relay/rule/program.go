@@ -222,17 +222,17 @@ const (
 // evaluate evaluates a condition of a rule, when or clear, and returns the result with its reason. An
 // error is a failure of the expression.
 func evaluate(name string, c *condition.Rule, s *condition.Subject) (holds truth, reason string, err error) {
-	words := map[string]string{"when": "the condition", "clear": "the condition for clearing"}[name]
+	phrase := map[string]string{"when": "the condition", "clear": "the condition for clearing"}[name]
 	result, err := c.Holds(s)
 	switch {
 	case err != nil:
-		reason := words + " cannot be evaluated, because " + err.Error()
+		reason := phrase + " cannot be evaluated, because " + err.Error()
 		if _, missing := errors.AsType[*condition.MissingKey](err); missing {
 			return unknown, reason, nil
 		}
-		return unknown, words + " fails: " + err.Error(), fmt.Errorf("%s: %w", name, err)
+		return unknown, phrase + " fails: " + err.Error(), fmt.Errorf("%s: %w", name, err)
 	case result:
-		return yes, words + " is met", nil
+		return yes, phrase + " is met", nil
 	}
-	return no, words + " is not met", nil
+	return no, phrase + " is not met", nil
 }

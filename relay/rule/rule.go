@@ -51,8 +51,8 @@ type Rule struct {
 	Undecryptable bool `json:"-"`
 }
 
-// Failures counts the frames with a failed expression of a rule, or with actions that were omitted
-// because of a limit, since the last change of the rule.
+// Failures counts the failures of a rule since its last change: failed expressions, actions omitted
+// because of a limit, and failed attempts to decrypt or compile the rule.
 type Failures struct {
 	Count  int64     `json:"count"`
 	LastAt time.Time `json:"last_at,omitzero"`
@@ -158,7 +158,7 @@ type Occurrence struct {
 	Radio    *iot.RadioData   `json:"Uplink"` // may be nil; stored under the name Uplink
 	Event    map[string]any   // the type ("join", "status" …) and the data of an event
 	Trace    tracing.Parent   `json:",omitempty"` // the span of the frame's processing; may be empty
-	Repeats  int              // the number of earlier occurrences of the alarm
+	Repeats  int              // the number of earlier runs of the raised alarm's actions; else 0
 }
 
 // Transactions has the operations of Store that tests replace by failing operations.
@@ -205,8 +205,8 @@ type Decision struct {
 	Raised     []Alarm
 	Cleared    []Alarm // alarms with ID, ClearedAt and ClearedBy only
 	Deliveries []outbox.Delivery
-	// Watch has the IDs of devices to check for silence at once.
-	Watch []string
+	// SilenceChecks has the IDs of devices to check for silence at once.
+	SilenceChecks []string
 }
 
 // Watch is the time of the next check of a device for silence. A zero Due means never.

@@ -24,8 +24,8 @@ type Deps struct {
 	Transactions Transactions
 	// CheckURL returns an error if the gateway may not call a URL. nil allows all URLs.
 	CheckURL func(string) error
-	// Behind reports whether the processing of frames is behind. While it is, silence is not
-	// checked and due states are not evaluated. nil means that it never is.
+	// Behind reports whether the processing of frames is behind. While Behind returns true, silence is
+	// not checked and due states are not evaluated. nil means never behind.
 	Behind func() bool
 }
 
@@ -45,8 +45,7 @@ type Options struct {
 	Logger                            *slog.Logger
 }
 
-// Service implements the operations on rules and alarms. It is safe for concurrent
-// use.
+// Service implements the operations on rules and alarms. It is safe for concurrent use.
 type Service struct {
 	deps     Deps
 	o        Options
@@ -114,9 +113,8 @@ func (s *Service) Create(ctx context.Context, acct relay.AccountID, r Rule) (Rul
 
 // Change calls change with a rule and saves the result. If the rule is disabled, or its trigger, a
 // condition, For, SilentFor or the devices change, its states are deleted and its alarms are cleared
-// without actions. It returns
-// relay.KindNotFound if there is no such rule, relay.KindInvalid like Create, and the errors of
-// change.
+// without actions. Change returns relay.KindNotFound if there is no such rule, relay.KindInvalid like
+// Create, and the errors of change.
 func (s *Service) Change(ctx context.Context, acct relay.AccountID, id string, change func(*Rule) error) (Rule, []string, error) {
 	var p *Program
 	now := s.o.Now().UTC()
@@ -221,8 +219,8 @@ func (s *Service) warnings(ctx context.Context, acct relay.AccountID, p *Program
 
 const maxMissingDevices = 10
 
-// errKept cancels the transaction of Declare, so that the stored rule does not change.
-var errKept = errors.New("the stored rule is kept")
+// errUnchanged cancels the transaction of Declare, so that the stored rule does not change.
+var errUnchanged = errors.New("the stored rule is unchanged")
 
 // Declare creates a rule or replaces the stored rule with the same ID. It calls keep with the stored
 // rule, or nil for none, and saves nothing if keep returns true. It does not check whether the gateway
@@ -235,14 +233,14 @@ func (s *Service) Declare(ctx context.Context, acct relay.AccountID, r Rule, kee
 	}
 	_, err := s.deps.Store.Change(ctx, acct, r.ID, func(stored *Rule) error {
 		if keep(stored) {
-			return errKept
+			return errUnchanged
 		}
 		createdAt := stored.CreatedAt
 		*stored = r
 		stored.CreatedAt, stored.UpdatedAt = createdAt, now
 		return nil
 	}, resetsStates, now)
-	if errors.Is(err, errKept) {
+	if errors.Is(err, errUnchanged) {
 		return nil
 	}
 	if relay.KindOf(err) != relay.KindNotFound {

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// ruleSet has the compiled rules of an account. A changed rule replaces the set.
+// ruleSet has the compiled rules of an account. A change of a rule replaces the set.
 type ruleSet struct {
 	version  int64
 	programs map[string]*Program // programs of enabled rules by ID
@@ -36,8 +36,8 @@ type deviceMatch struct {
 // maxMatches is the largest number of devices with cached programs in a set.
 const maxMatches = 200_000
 
-// reopenEvery is the interval at which a set with undecryptable rules is read again. With the right key
-// the rules can be opened, but the version does not change.
+// reopenEvery is the interval at which a set with undecryptable rules is read again. When the right key
+// is configured, the rules can be decrypted, but the version does not change.
 const reopenEvery = 10 * time.Second
 
 // loadSet returns the rules of an account in version v or a later version, from the cache if possible.

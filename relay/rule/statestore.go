@@ -114,7 +114,7 @@ func save(ctx context.Context, tx *db.Tx, acct relay.AccountID, d *Decision, key
 		FROM batch
 		WHERE true
 		ON CONFLICT (account, id) DO NOTHING`
-	const watch = `
+	const checkSilence = `
 		UPDATE rule_watch
 		SET due = $1
 		FROM batch AS b
@@ -140,7 +140,7 @@ func save(ctx context.Context, tx *db.Tx, acct relay.AccountID, d *Decision, key
 		db.Do(updateStates, states),
 		db.Do(insertAlarms, raised),
 		db.Do(clearAlarms, cleared),
-		db.Do(watch, tx.Now(), db.AccountColumn(acct, "device", d.Watch)),
+		db.Do(checkSilence, tx.Now(), db.AccountColumn(acct, "device", d.SilenceChecks)),
 		db.Do(deleteUnused, keys))
 }
 

@@ -167,15 +167,15 @@ func (s *Store) CountRules(ctx context.Context, acct relay.AccountID) (int, erro
 	return db.Value[int](ctx, s.db, "rules", "SELECT COUNT(*) FROM rule WHERE account = $1", acct)
 }
 
-// Fail adds failures to the stored failures of rules.
-func (s *Store) Fail(ctx context.Context, failed map[iot.Ref]Failures) error {
+// AddFailures adds failures to the stored failures of rules.
+func (s *Store) AddFailures(ctx context.Context, failures map[iot.Ref]Failures) error {
 	const update = `
 		UPDATE rule
 		SET failures = rule.failures + b.count, failed_at = b.at, failure = b.reason
 		FROM batch AS b
 		WHERE rule.account = b.account AND rule.id = b.id`
 	rows := db.NewBatch("account, id, count, at, reason")
-	for ref, f := range failed {
+	for ref, f := range failures {
 		rows.Add(ref.Account, ref.ID, f.Count, f.LastAt, f.Last)
 	}
 	return s.db.Run(ctx, "rules: failures", update, rows)

@@ -192,7 +192,7 @@ func versionIncrements(t *testing.T, s storeRig) {
 func failuresAreAdded(t *testing.T, s storeRig) {
 	relaytest.NoError(t, s.Create(t.Context(), 1, testRule("r1")))
 	for i := range 2 {
-		relaytest.NoError(t, s.Fail(t.Context(), map[iot.Ref]rule.Failures{
+		relaytest.NoError(t, s.AddFailures(t.Context(), map[iot.Ref]rule.Failures{
 			{Account: 1, ID: "r1"}: {Count: 3, LastAt: atSecond(float64(i)), Last: fmt.Sprint("why ", i)}, {Account: 2, ID: "r1"}: {},
 		}))
 	}
@@ -506,7 +506,9 @@ func watchesAreLeased(t *testing.T, s storeRig) {
 	}
 	relaytest.NoError(t, s.MoveWatches(t.Context(), atSecond(127), []rule.Watch{{Account: 1, DeviceID: "d2"}}))
 	relaytest.Equal(t, "the due devices much later", leaseDue(1e6), []string{"d1"})
-	_, err = s.SaveDecision(t.Context(), 1, nil, atSecond(80), func([]rule.PairState) (rule.Decision, error) { return rule.Decision{Watch: []string{"d2"}}, nil })
+	_, err = s.SaveDecision(t.Context(), 1, nil, atSecond(80), func([]rule.PairState) (rule.Decision, error) {
+		return rule.Decision{SilenceChecks: []string{"d2"}}, nil
+	})
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the due devices after a decision", leaseDue(51), []string{"d2"})
 }

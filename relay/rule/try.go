@@ -53,29 +53,29 @@ type TrialRequest struct {
 
 // Trial checks the request. Its error is relay.KindInvalid. Problems of the rule have fields that
 // begin with "rule.".
-func (q TrialRequest) Trial() (Trial, error) {
-	t := Trial{RuleID: q.RuleID, DeviceID: q.DeviceID, Last: defaultTrialFrames}
+func (r TrialRequest) Trial() (Trial, error) {
+	t := Trial{RuleID: r.RuleID, DeviceID: r.DeviceID, Last: defaultTrialFrames}
 	p := relay.Problems{}
-	if (q.Rule == nil) == (q.RuleID == "") {
+	if (r.Rule == nil) == (r.RuleID == "") {
 		p.Add("rule", "Give either a rule or a rule id.")
 	}
-	p.Require("device_id", q.DeviceID)
-	if q.Last != nil {
-		if t.Last = *q.Last; t.Last < 1 || t.Last > maxTrialFrames {
+	p.Require("device_id", r.DeviceID)
+	if r.Last != nil {
+		if t.Last = *r.Last; t.Last < 1 || t.Last > maxTrialFrames {
 			p.Add("last", invalidLast)
 		}
 	}
-	if q.Rule != nil {
+	if r.Rule != nil {
 		var err error
-		t.Rule, err = q.Rule.New()
+		t.Rule, err = r.Rule.New()
 		p.AddAll("rule.", relay.FieldsOf(err))
 	}
 	return t, p.Err()
 }
 
-// Error returns an error of Service.Try with the field names of the request.
-func (q TrialRequest) Error(err error) error {
-	if q.Rule == nil || relay.KindOf(err) != relay.KindInvalid {
+// MapFields returns an error of Service.Try with the field names of the request.
+func (r TrialRequest) MapFields(err error) error {
+	if r.Rule == nil || relay.KindOf(err) != relay.KindInvalid {
 		return err
 	}
 	p := relay.Problems{}
