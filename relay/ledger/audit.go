@@ -86,7 +86,7 @@ func (s *Service) verifyTokens(ctx context.Context, p Place, entries int64, r *R
 			if fault := a.standingFault(st); fault != "" {
 				r.addFault(-1, aboutToken(st.ID)+": "+fault)
 			}
-			if st.Home != p.Account {
+			if st.Account != p.Account {
 				r.addFault(-1, aboutToken(st.ID)+": its link leads to another account or is missing")
 			}
 		}

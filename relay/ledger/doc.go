@@ -13,7 +13,7 @@
 //	trusted ──entries or head differ──▶ alarm ──store matches the head, or AcceptHeads──▶ trusted
 //
 // A token is an unguessable text. The database has the token's id, which is the SHA-256 of the
-// text. Only the sealed input of the generation job contains the text:
+// text. Only the sealed inputs of jobs and the deliveries of claim events contain the text:
 //
 //	generated ──claim──▶ claimed (Claimed of Limit) ──ExpiresAt──▶ expired
 //

@@ -24,8 +24,8 @@ type DocumentMeta struct {
 	Signature string          `json:"signature"` // the signed checkpoint: origin, size, root, signature
 	Key       string          `json:"key"`       // the public key that verifies the signature
 	Proof     [][]merkle.Hash `json:"proof"`     // the inclusion proof of each entry
-	// All is a signed merkle.Subset: the first tree_size entries of the ledger have no other
-	// entries of the token.
+	// All is a signed merkle.Subset. It proves that Data has all entries of the token among the
+	// first tree_size entries of the ledger.
 	All string `json:"all"`
 }
 

@@ -126,7 +126,7 @@ func (s *Service) runGenerate(ctx context.Context, j job.Job) (any, error) {
 		return nil, err
 	}
 	t := g.Prepared
-	if _, err := s.signEntries(ctx, j.Account, l); err != nil { // a log with entries must have a head
+	if _, err := s.signEntries(ctx, j.Account, l); err != nil { // a log with entries but without a head raises an alarm
 		return nil, err
 	}
 	_, err = s.deps.Store.Token(ctx, j.Account, t.ID)
@@ -172,7 +172,7 @@ func (s *Service) generate(ctx context.Context, j job.Job, l Ledger, csr string,
 	if err != nil {
 		return err
 	}
-	if err := s.deps.Store.SetHome(ctx, t.ID, j.Account); err != nil {
+	if err := s.deps.Store.SetAccount(ctx, t.ID, j.Account); err != nil {
 		return err
 	}
 	return s.alarmMismatch(s.deps.Store.Generate(ctx, j.Account, t, entry, a))

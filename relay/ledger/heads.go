@@ -18,7 +18,7 @@ import (
 // EventHead is the type of the event that notifies an account of a ledger's new head.
 const EventHead = "ledger.head"
 
-// HeadsOf returns a Heads in memoryHeads that begins with a copy of heads.
+// HeadsOf returns a Heads in memory, which begins with a copy of heads.
 func HeadsOf(heads map[Place]string) Heads {
 	return &memoryHeads{table[Place, string]{rows: maps.Clone(heads)}}
 }
@@ -52,7 +52,7 @@ func (s *Service) lastExamined(p Place, log Log) (merkle.Head, bool) {
 		log.Head == s.deps.Heads.Last(p) && log.Signed == previous.head.Size && log.Entries >= log.Signed
 }
 
-// examine checks the stored head of a ledger and returns the opened head. It must be signed by
+// examine checks the stored head of a ledger and returns the opened head. The head must be signed by
 // the ledger's key, sealed, have the size of the signed part of the log, and extend the last
 // head in Heads. examine then publishes the head, if NotifyHeads is set, and stores it in Heads. A
 // log without entries may have no head yet. The caller holds the ledger's lock, so that heads are
@@ -117,7 +117,7 @@ func (s *Service) openHead(ctx context.Context, p Place, log Log, lastHead strin
 		return head, fault, err
 	}
 	if head.Size != log.Signed || log.Entries < log.Signed {
-		return head, fmt.Sprintf("its log has %d entries, %d of them sealed, and its signed head has %d", log.Entries, log.Signed, head.Size), nil
+		return head, fmt.Sprintf("its log has %d entries, %d of them signed, and its signed head has %d", log.Entries, log.Signed, head.Size), nil
 	}
 	fault, err = s.extensionFault(ctx, p, head, lastHead, key)
 	return head, fault, err

@@ -80,8 +80,8 @@ func (s *Service) headOf(ctx context.Context, acct relay.AccountID, l Ledger) (h
 	return head, log.Head, key, nil
 }
 
-// prove adds the entries of a token with their proofs to h, and signs that they are complete. It
-// checks that the first entry is the generation and that no claim is missing.
+// prove adds the entries of a token with their proofs to h, and a signed statement that no entry is
+// missing. It checks that the first entry is the generation and that no claim is missing.
 func (s *Service) prove(ctx context.Context, acct relay.AccountID, l Ledger, tokenID string, sequences []int64, h *History) error {
 	raw, err := s.deps.Store.Entries(ctx, acct, l.ID, sequences)
 	if err != nil {

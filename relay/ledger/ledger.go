@@ -208,14 +208,14 @@ func (s *Service) Ledgers(ctx context.Context, acct relay.AccountID) ([]Ledger, 
 
 // Ledger returns a ledger by its id or its hash; relay.KindNotFound if the account does not
 // have the ledger.
-func (s *Service) Ledger(ctx context.Context, acct relay.AccountID, name string) (Ledger, error) {
+func (s *Service) Ledger(ctx context.Context, acct relay.AccountID, idOrHash string) (Ledger, error) {
 	ledgers, err := s.deps.Store.Ledgers(ctx, acct)
 	if err != nil {
 		return Ledger{}, err
 	}
-	i := slices.IndexFunc(ledgers, func(l Ledger) bool { return l.ID == name || l.Hash == name })
+	i := slices.IndexFunc(ledgers, func(l Ledger) bool { return l.ID == idOrHash || l.Hash == idOrHash })
 	if i < 0 {
-		return Ledger{}, relay.Errorf(relay.KindNotFound, "ledger %q not found", name)
+		return Ledger{}, relay.Errorf(relay.KindNotFound, "ledger %q not found", idOrHash)
 	}
 	return ledgers[i], nil
 }

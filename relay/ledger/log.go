@@ -121,8 +121,8 @@ func (s *Service) signer(ctx context.Context, acct relay.AccountID, l Ledger) (s
 	return string(b), err
 }
 
-// secret returns an opened secret of an account. It saves the result of create if the secret is
-// missing. If create is nil, it returns relay.KindNotFound.
+// secret returns an opened secret of an account. If the secret is missing, it saves the result of
+// create, or returns relay.KindNotFound if create is nil.
 func (s *Service) secret(ctx context.Context, acct relay.AccountID, name string, create func() ([]byte, error)) ([]byte, error) {
 	sealed, err := s.deps.Store.Secret(ctx, acct, name)
 	if relay.KindOf(err) == relay.KindNotFound && create != nil {

@@ -50,8 +50,8 @@ func facts(t Token) (map[string]any, error) {
 	return data, nil
 }
 
-// differingFacts lists the facts that differ between a token and the data of its generation entry;
-// empty if none differ.
+// differingFacts lists the names of the facts that differ between a token and the data of its
+// generation entry; empty if none differ.
 func differingFacts(t Token, data json.RawMessage) string {
 	tokenFacts, err := facts(t)
 	if err != nil {
@@ -193,7 +193,7 @@ type Standing struct {
 	Token      Token
 	Chain      Chain
 	Generation Row             // the entry of the token's generation
-	Home       relay.AccountID // the account of the token's link; 0 means none
+	Account    relay.AccountID // the result of AccountOf; 0 means none
 }
 
 // Authenticator computes and checks the MACs of a ledger's entries: an HMAC-SHA256 over the

@@ -135,7 +135,7 @@ func KeysetsOf(ctx context.Context, db *sql.DB) (keysets [][]byte, err error) {
 }
 
 // PutKeyset replaces the stored keyset of an account (nil for none) by a fresh one. It returns
-// relay.KindConflict if stored is not the stored keyset.
+// relay.KindConflict if the database has another keyset than stored.
 func (s *Store) PutKeyset(ctx context.Context, acct relay.AccountID, stored, fresh []byte) error {
 	const replace = `
 		UPDATE ledger_sealed
@@ -166,15 +166,15 @@ func (s *Store) KeepSecret(ctx context.Context, acct relay.AccountID, name strin
 	return s.Secret(ctx, acct, name)
 }
 
-// SetPrivate saves the sealed private token of a job. It expires after the duration keep.
-func (s *Store) SetPrivate(ctx context.Context, acct relay.AccountID, jobID string, sealed []byte, keep time.Duration) error {
+// SetPrivate saves the sealed private token of a job. The token expires after retention.
+func (s *Store) SetPrivate(ctx context.Context, acct relay.AccountID, jobID string, sealed []byte, retention time.Duration) error {
 	const statement = `
 		INSERT INTO ledger_sealed (account, kind, name, sealed, expires)
 		VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (account, kind, name) DO UPDATE
 		SET sealed = excluded.sealed,
 		    expires = excluded.expires`
-	return s.db.Run(ctx, "private token of job "+jobID, statement, acct, kindPrivate, jobID, sealed, s.db.Now().Add(keep))
+	return s.db.Run(ctx, "private token of job "+jobID, statement, acct, kindPrivate, jobID, sealed, s.db.Now().Add(retention))
 }
 
 // Private loads a job's sealed private token; relay.KindNotFound after it has expired.

@@ -227,13 +227,13 @@ func testSecrets(t *testing.T, s *Store) {
 	if _, err := s.Private(ctx, 2, "j"); relay.KindOf(err) != relay.KindNotFound {
 		t.Error(err)
 	}
-	if _, err := s.Home(ctx, "t"); relay.KindOf(err) != relay.KindNotFound {
+	if _, err := s.AccountOf(ctx, "t"); relay.KindOf(err) != relay.KindNotFound {
 		t.Error(err)
 	}
-	if err := s.SetHome(ctx, "t", 1<<40); err != nil {
+	if err := s.SetAccount(ctx, "t", 1<<40); err != nil {
 		t.Fatal(err)
 	}
-	relaytest.Equal(t, "the home account", relaytest.Must(s.Home(ctx, "t"))(t), 1<<40)
+	relaytest.Equal(t, "the account of the token", relaytest.Must(s.AccountOf(ctx, "t"))(t), 1<<40)
 }
 
 func testToken(t *testing.T, s *Store) {
@@ -360,7 +360,7 @@ func TestStandings(t *testing.T) {
 		for _, id := range []string{"a", "b", "c"} {
 			must(t, s.generateOne(ctx, Token{ID: id, Ledger: "l"}, []byte("generated "+id)))
 		}
-		must(t, s.SetHome(ctx, "b", 7))
+		must(t, s.SetAccount(ctx, "b", 7))
 		for i, id := range []string{"b", "a", "b"} {
 			_, err := s.claimOne(ctx, 1, Claim{Token: Token{ID: id, Ledger: "l"}, JobID: fmt.Sprint("j", i)})
 			must(t, err)
@@ -383,7 +383,7 @@ func TestStandings(t *testing.T) {
 		relaytest.NoError(t, err)
 		var tokens []string
 		for _, st := range page {
-			tokens = append(tokens, fmt.Sprint(st.ID, " ", st.Token.Claimed, " ", st.Home))
+			tokens = append(tokens, fmt.Sprint(st.ID, " ", st.Token.Claimed, " ", st.Account))
 		}
 		relaytest.Equal(t, "tokens, claims and home accounts of the page", tokens, []string{"b 2 7", "c 0 0"})
 		rows, err := s.Rows(ctx, 1, "l", 5, 9)

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// SetHome saves the account of a token.
-func (s *Store) SetHome(ctx context.Context, tokenID string, acct relay.AccountID) error {
+// SetAccount saves the account of a token, for the token's link.
+func (s *Store) SetAccount(ctx context.Context, tokenID string, acct relay.AccountID) error {
 	const statement = `
 		INSERT INTO ledger_home (token, account)
 		VALUES ($1, $2)
@@ -21,8 +21,8 @@ func (s *Store) SetHome(ctx context.Context, tokenID string, acct relay.AccountI
 	return s.db.Run(ctx, "token "+tokenID, statement, tokenID, acct)
 }
 
-// Home returns the account of a token; relay.KindNotFound if there is none.
-func (s *Store) Home(ctx context.Context, tokenID string) (relay.AccountID, error) {
+// AccountOf returns the account of a token; relay.KindNotFound if there is none.
+func (s *Store) AccountOf(ctx context.Context, tokenID string) (relay.AccountID, error) {
 	return db.Value[relay.AccountID](ctx, s.db, "token "+tokenID, "SELECT account FROM ledger_home WHERE token = $1", tokenID)
 }
 
@@ -118,7 +118,7 @@ const selectStandings = `
 			LIMIT 1)`
 
 func standingFields(st *Standing) []any {
-	fields := []any{&st.ID, db.JSON(&st.Token), &st.Chain.Claimed, &st.Home}
+	fields := []any{&st.ID, db.JSON(&st.Token), &st.Chain.Claimed, &st.Account}
 	fields = append(fields, rowFields(&st.Generation)...)
 	fields = append(append(fields, &st.Chain.Entries), rowFields(&st.Chain.Last)...)
 	return append(fields, func() { st.Token.Claimed = st.Chain.Claimed })
@@ -218,8 +218,8 @@ func (s *Store) Annotate(ctx context.Context, acct relay.AccountID, a Annotation
 }
 
 // lockToken locks a token and returns its chain. done reports whether the job has already added an
-// entry to the token. An empty job stands for the token's generation. lockToken returns a Mismatch if gateways did not
-// write the entries, or if there are entries before the generation.
+// entry to the token. An empty job means the token's generation. lockToken returns a Mismatch if
+// gateways did not write the entries, or if there are entries before the generation.
 func lockToken(ctx context.Context, tx *db.Tx, acct relay.AccountID, t Token, a Authenticator, job string) (chain Chain, done bool, err error) {
 	const lock = "SELECT claimed FROM ledger_token WHERE account = $1 AND id = $2 {for update}"
 	// A second statement sees the entries that were committed while the first waited for the lock.

@@ -98,15 +98,15 @@ func (s *Service) sameMetadata(ctx context.Context, acct relay.AccountID, t Toke
 // RedirectTarget returns the target of a token's link: its redirect URL with the members of redirect_meta
 // as query parameters. Values other than strings are JSON.
 //
-// It returns the same relay.KindNotFound if the token is not valid, its private token is wrong,
-// or it does not have a redirect URL.
+// It returns the same relay.KindNotFound error if the token is not valid, the private token is wrong,
+// or the token does not have a redirect URL.
 func (s *Service) RedirectTarget(ctx context.Context, c Credential) (string, error) {
-	acct, err := s.deps.Store.Home(ctx, TokenID(c.Token))
+	acct, err := s.deps.Store.AccountOf(ctx, TokenID(c.Token))
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
 		return "", err
 	}
 	// An unknown token is looked up too, in account 0, so that the response time does
-	// not reveal whether it exists.
+	// not reveal whether the token exists.
 	t, err := s.checkCredential(ctx, acct, c)
 	if relay.KindOf(err) == relay.KindInvalid || err == nil && (!t.Valid(s.deps.Now()) || t.RedirectURL == "") {
 		return "", relay.Errorf(relay.KindNotFound, "token: it has no link that can be followed")

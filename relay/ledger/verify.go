@@ -22,8 +22,8 @@ type Report struct {
 	Pinned  bool   // false if Key is only the key in the verified document
 	Entries int64
 	Scope   string // describes the range of the verified entries
-	// Unsealed is the number of entries that the head does not cover yet.
-	Unsealed int64
+	// Unsigned is the number of entries that the head does not cover yet.
+	Unsigned int64
 	Faults   []merkle.Fault // the first merkle.MaxFaults
 	Count    int            // the number of all faults
 }
@@ -48,7 +48,7 @@ func (s *Service) Verify(ctx context.Context, acct relay.AccountID, ledgerID str
 	if err != nil || log == (Log{}) && lastHead == "" && len(earlier) == 0 {
 		return r, err
 	}
-	r.Unsealed = log.Entries - log.Signed
+	r.Unsigned = log.Entries - log.Signed
 
 	// 1. Check the key, the sealed head, the number of entries and the signature of the head.
 	r.Key, err = s.existingKey(ctx, p)
@@ -63,7 +63,7 @@ func (s *Service) Verify(ctx context.Context, acct relay.AccountID, ledgerID str
 			r.addFault(-1, fault)
 		}
 		if head, openErr := merkle.Open(log.Head, r.Key); openErr == nil && (head.Size != log.Signed || log.Entries < log.Signed) {
-			r.addFault(-1, fmt.Sprintf("the log has %d entries, %d of them sealed, and its signed head has %d", log.Entries, log.Signed, head.Size))
+			r.addFault(-1, fmt.Sprintf("the log has %d entries, %d of them signed, and its signed head has %d", log.Entries, log.Signed, head.Size))
 		}
 		if err != nil {
 			return r, err

@@ -168,8 +168,8 @@ func report(writer io.Writer, name string, r ledger.Report) bool {
 		return false
 	}
 	line := fmt.Sprintf("%s: %d entries match their signatures, %s", name, r.Entries, r.Scope)
-	if r.Unsealed > 0 {
-		line += fmt.Sprintf("; %d entries are not signed yet", r.Unsealed)
+	if r.Unsigned > 0 {
+		line += fmt.Sprintf("; %d entries are not signed yet", r.Unsigned)
 	}
 	if !r.Pinned {
 		line += "; verified with its own key, " + r.Key

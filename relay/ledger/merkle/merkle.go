@@ -258,8 +258,8 @@ func SignSubset(s Subset, private string) (string, error) {
 	return sign("subset", fmt.Sprintf("%s/%s\n%d\n%d\n%s\n", s.Head.Origin, s.Subject, s.Tree, s.Head.Size, s.Head.Root), private)
 }
 
-// OpenSubset verifies and reads the output of SignSubset. It returns an error unless it is signed
-// by the public key.
+// OpenSubset verifies and reads the output of SignSubset. It returns an error unless the public key
+// verifies the signature.
 func OpenSubset(signed, public string) (s Subset, err error) {
 	text, name, err := open("subset", signed, public)
 	if err != nil {
