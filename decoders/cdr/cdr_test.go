@@ -134,7 +134,7 @@ func TestUnusedFieldsAreNoted(t *testing.T) {
 			relaytest.Equal(t, "the notes", notes, tc.want)
 		})
 	}
-	uses, notes, errs := ParseUses([]byte(`{"id":"a","ICCID":"89","start_time":"2026-11-20T00:00:00Z","type":"data","byte":5}`))
+	uses, notes, errs := ParseUsage([]byte(`{"id":"a","ICCID":"89","start_time":"2026-11-20T00:00:00Z","type":"data","byte":5}`))
 	relaytest.Equal(t, "the number of usage records and errors", []int{len(uses), len(errs)}, []int{1, 0})
 	relaytest.Equal(t, "the notes of a usage record", notes, decoders.Notes{"json: byte: offset 0: is not known and is not used"})
 }

@@ -9,7 +9,7 @@
 //   - JSON objects {id, start, answer, end, duration, billsec, from, to,
 //     disposition, trunk}, one per line or in an array. Times are ISO 8601.
 //
-// ParseUses parses records of SIM usage: JSON objects {id, iccid, start_time, type, bytes,
+// ParseUsage parses records of SIM usage: JSON objects {id, iccid, start_time, type, bytes,
 // duration}, one per line or in an array, or CSV with these names as its header.
 //
 // An invalid record, such as one without an id or a start, is an error with its offset. The

@@ -73,18 +73,18 @@ func isFormula(cell string) bool {
 	return cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0]))
 }
 
-// UseSource returns the format of a post of usage records: json or csv.
-func UseSource(body []byte) string {
+// UsageSource returns the format of a post of usage records: json or csv.
+func UsageSource(body []byte) string {
 	if isJSON(trimBody(body)) {
 		return "json"
 	}
 	return "csv"
 }
 
-// ParseUses parses the records of SIM usage in a post. The notes are about fields that are not
+// ParseUsage parses the records of SIM usage in a post. The notes are about fields that are not
 // used, and the errors, at most 20, about invalid records. The valid records are returned in
 // any case.
-func ParseUses(body []byte) ([]Use, decoders.Notes, []error) {
+func ParseUsage(body []byte) ([]Use, decoders.Notes, []error) {
 	return read(trimBody(body), parseUseObject, parseUseLines)
 }
 

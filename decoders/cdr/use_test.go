@@ -29,7 +29,7 @@ func useWith(name, value string) string {
 	return strings.Replace(validUse, `"`+name+`":`+oldValue, `"`+name+`":`+value, 1)
 }
 
-func TestParseUses(t *testing.T) {
+func TestParseUsage(t *testing.T) {
 	fixtureUses := []string{
 		"u-1 17 20T09:34:15.123456 data 1048576/60", "2 25 20T09:34:15 sms 0/0", "u-3 17 20T09:40:00 voice 0/75",
 	}
@@ -73,7 +73,7 @@ func TestParseUses(t *testing.T) {
 		"an empty body":                       {" \n", nil, []string{"cdr: body: offset 0: is empty"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			uses, _, errs := ParseUses([]byte(tc.body))
+			uses, _, errs := ParseUsage([]byte(tc.body))
 			var got []string
 			for _, u := range uses {
 				got = append(got, formatUse(u))
@@ -93,7 +93,7 @@ func TestAtMostTwentyErrorsAreReturned(t *testing.T) {
 		"lines of invalid JSON": {`{"id":}`, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			uses, _, errs := ParseUses([]byte(strings.Repeat(tc.line+"\n", 30) + validUse))
+			uses, _, errs := ParseUsage([]byte(strings.Repeat(tc.line+"\n", 30) + validUse))
 			if len(uses) != tc.want || len(errs) != maxErrors {
 				t.Errorf("%d records and %d errors, want %d and %d", len(uses), len(errs), tc.want, maxErrors)
 			}
@@ -101,10 +101,10 @@ func TestAtMostTwentyErrorsAreReturned(t *testing.T) {
 	}
 }
 
-func TestUseSource(t *testing.T) {
+func TestUsageSource(t *testing.T) {
 	for body, want := range map[string]string{fixture(t, "uses.jsonl"): "json", fixture(t, "uses.csv"): "csv", "\ufeff [": "json", "": "csv"} {
-		if got := UseSource([]byte(body)); got != want {
-			t.Errorf("UseSource(%.40q) = %s, want %s", body, got, want)
+		if got := UsageSource([]byte(body)); got != want {
+			t.Errorf("UsageSource(%.40q) = %s, want %s", body, got, want)
 		}
 	}
 }
@@ -119,8 +119,8 @@ func TestInert(t *testing.T) {
 	relaytest.Equal(t, "the row", strings.Join(u.Row(), "|"), "'=1|89|2026-01-02T03:04:05.12Z|data|7|8")
 }
 
-// FuzzParseUses checks that the row of each record is parsed to the same record.
-func FuzzParseUses(f *testing.F) {
+// FuzzParseUsage checks that the row of each record is parsed to the same record.
+func FuzzParseUsage(f *testing.F) {
 	for _, name := range []string{"uses.jsonl", "uses.csv"} {
 		f.Add([]byte(fixture(f, name)))
 	}
@@ -128,7 +128,7 @@ func FuzzParseUses(f *testing.F) {
 	f.Add([]byte(useWith("id", `"=x"`) + useWith("id", `"'=x"`)))
 	f.Add([]byte("id,iccid,start_time,type,bytes,duration\n\"a\n"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		uses, _, errs := ParseUses(body)
+		uses, _, errs := ParseUsage(body)
 		if len(errs) > maxErrors {
 			t.Errorf("%d errors", len(errs))
 		}
@@ -145,7 +145,7 @@ func FuzzParseUses(f *testing.F) {
 			_ = w.Write(u.Row())
 		}
 		w.Flush()
-		reparsed, _, errs := ParseUses(b.Bytes())
+		reparsed, _, errs := ParseUsage(b.Bytes())
 		if len(reparsed) != len(uses) || len(errs) > 0 {
 			t.Fatalf("%d of %d records are parsed from their rows: %v", len(reparsed), len(uses), errs)
 		}

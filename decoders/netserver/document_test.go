@@ -22,10 +22,14 @@ func readValue(t *testing.T, body string, read func(d document, f *decoders.Fram
 		got = read(d, f)
 		_ = d.notes.write(&noteFrame)
 	})
-	notes = strings.Join(noteFrame.Warnings, "; ") + noteFrame.TimeNote
-	if err != nil {
-		notes += "refused: " + err.Error()
+	texts := noteFrame.Warnings
+	if noteFrame.TimeNote != "" {
+		texts = append(texts, noteFrame.TimeNote)
 	}
+	if err != nil {
+		texts = append(texts, "refused: "+err.Error())
+	}
+	notes = strings.Join(texts, "; ")
 	if p, ok := got.(*float64); ok {
 		if got = any(nil); p != nil {
 			got = *p
@@ -86,9 +90,9 @@ func TestFieldsAreReadByTheirPaths(t *testing.T) {
 		{"a field within a list is missing", `{"a":[1]}`, textAt("a.b"), "", ""},
 		{"null is a missing string", `{"a":null}`, textAt("a"), "", ""},
 		{"an object is not a string", `{"a":{"b":{}}}`, textAt("a.b"), "", "a.b: " + textNote},
-		{"the last of two fields of a name is read", `{"a":1,"a":2}`, textAt("a"), "2", ""},
-		{"two objects of a name are merged", `{"a":{"b":1},"a":{"c":2}}`, textAt("a.b"), "1", ""},
-		{"the last of two alternatives is read", `{"a":{"y":1,"x":2}}`, textAt("a.x|y"), "2", ""},
+		{"of two fields with the same name, the last is read", `{"a":1,"a":2}`, textAt("a"), "2", ""},
+		{"two objects with the same name are merged", `{"a":{"b":1},"a":{"c":2}}`, textAt("a.b"), "1", ""},
+		{"of two alternatives, the later in the body is read", `{"a":{"y":1,"x":2}}`, textAt("a.x|y"), "2", ""},
 		{"the note names the alternative that is present", `{"a":{"y":[]}}`, textAt("a.x|y"), "", "a.y: " + textNote},
 		{"a name with an escape", `{"\u0061":"x"}`, textAt("a"), "x", ""},
 		{"a body that is not an object", `[1]`, textAt("a"), "", ""},
@@ -155,7 +159,7 @@ func TestNotesAreInTheOrderOfTheBody(t *testing.T) {
 		d.As("better").In("a").Text("x")
 		return nil
 	})
-	const want = `better.x: is not a string; l.x: is not a stringt: is not a time: "noon"refused: s: a.p: is not base64`
+	const want = `better.x: is not a string; l.x: is not a string; t: is not a time: "noon"; refused: s: a.p: is not base64`
 	relaytest.Equal(t, "the notes", notes, want)
 }
 
@@ -176,7 +180,7 @@ func TestListsAndObjectsAreVisitedInOrder(t *testing.T) {
 	relaytest.Equal(t, "the notes", notes, "a.d.x: is not a string")
 }
 
-func TestAReceptionMayReplaceAList(t *testing.T) {
+func TestGatewaysAcceptsAnObjectInsteadOfAList(t *testing.T) {
 	const count = maxGateways + 5
 	for name, c := range map[string]struct {
 		body string
@@ -191,7 +195,7 @@ func TestAReceptionMayReplaceAList(t *testing.T) {
 			return d.Gateways("g", func(g document) decoders.Gateway { return decoders.Gateway{ID: g.Text("id")} })
 		})
 		if list := got.([]decoders.Gateway); len(list) != c.want || c.want > 0 && list[0].ID == "" {
-			t.Errorf("%s: got %d receptions, want %d", name, len(list), c.want)
+			t.Errorf("%s: got %d gateways, want %d", name, len(list), c.want)
 		}
 	}
 }
@@ -225,8 +229,8 @@ func TestItemsAfterARefusedItemAreRead(t *testing.T) {
 	}
 }
 
-// FuzzDocument checks that any path can be read without a panic, that only bodies that are not
-// valid JSON are refused, and that document has every member that encoding/json finds.
+// FuzzDocument checks that any path can be read without a panic, that a body is refused with a syntax
+// error exactly if it is not valid JSON, and that document has every member that encoding/json finds.
 func FuzzDocument(f *testing.F) {
 	f.Add([]byte(`{"a":{"b":{"c":"x"},"l":[{"x":1},2]},"d":1}`), "a.b.c")
 	f.Add([]byte(`{"a":{"b":1},"a":2}`), "a.b|c")

@@ -13,9 +13,9 @@ func TestIsReceipt(t *testing.T) {
 		fields
 		want bool
 	}{
-		"a message":                                 {fields{}, false},
-		"a receipt":                                 {fields{class: 0x04}, true},
-		"a receipt with a header and a mode":        {fields{class: 0x47, text: "\x00"}, true},
+		"a message": {fields{}, false},
+		"a receipt": {fields{class: 0x04}, true},
+		"a receipt with a UDH and a messaging mode": {fields{class: 0x47, text: "\x00"}, true},
 		"an intermediate notification":              {fields{class: 0x20}, true},
 		"an acknowledgement by the handset":         {fields{class: 0x08}, false},
 		"an acknowledgement by the user":            {fields{class: 0x10}, false},

@@ -10,12 +10,12 @@
 //	100 ms of CPU for a call   the worker          the call is interrupted; the worker exits after its response
 //	200 ms of CPU for a call   the worker          it exits: a built-in function did not return
 //	160 MiB of Go memory       the worker          it exits
-//	192 MiB more of data       the kernel (Linux)  an allocation fails, and the worker exits
+//	192 MiB of data growth     the kernel (Linux)  an allocation fails, and the worker exits
 //	30 s for a request         the parent          it kills the worker
 //
 // The CPU time is measured in the worker, so that no codec fails because the machine is busy.
-// For the same reason a worker responds after 5 s and leaves the remaining frames to another
-// request.
+// A worker responds after 5 s with the results so far, so that a batch of slow frames does not
+// reach the limit of 30 s. The Pool sends the remaining frames in another request.
 //
 // If a worker ends during a request for several frames, the Pool sends the frames again in
 // requests of one, two, four and so on, so that only the frame that exceeds the limit is

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// limitProcess does nothing, because the limit works with Go programs on Linux only.
+// limitProcess does nothing, because RLIMIT_DATA covers the memory of the Go runtime on Linux only.
 func limitProcess(uint64) error { return nil }
 
 // cpuTime returns the CPU time of this process.

@@ -95,7 +95,7 @@ type pendingOutcome struct {
 }
 
 // saveOutcomes saves a batch of outcomes. It first saves the carriers' ids, so that a receipt
-// always finds its part.
+// always finds its part. lease.Outcomes.Save requires the result, which is empty.
 func (s *Submitter) saveOutcomes(ctx context.Context, batch []pendingOutcome) (result struct{}, err error) {
 	outcomes := make([]message.Outcome, len(batch))
 	var carrierIDs []message.CarrierID

@@ -4,14 +4,14 @@
 //
 // Each kind of carrier has an adapter, which parses its posts and writes the expected
 // response. A valid post is journalled unchanged before it is acknowledged, and the processor
-// parses it again. An invalid post is refused with 422 and its fields; a message without a
-// matching relay is accepted.
+// parses it again. An invalid post is refused with 422 and an error for each invalid field;
+// a message without a matching relay is accepted.
 //
 // json accepts {id, from, to, text} or {id, from, to, data (hex), udh (hex),
 // coding: 7|8|16}, optional sent_at (ISO 8601) and network. Parts have a UDH, or
 // sar_msg_ref_num, sar_total_segments and sar_segment_seqnum; relay/inbound joins them. If
 // parts have data, a character may be split between two of them. kannel accepts the
-// requests of this get-url of a Kannel's sms-service:
+// requests that a Kannel sms-service makes with this get-url:
 //
 //	get-url = "http://penstock:TOKEN@host/inbound/sms/kannel?id=%I&from=%p&to=%P&text=%b&coding=%c&charset=%C&udh=%u&time=%T&smsc=%i"
 //
@@ -19,8 +19,8 @@
 // SMS. With max-messages = 0, Kannel does not send its error texts either.
 //
 // twilio, vonage, infobip, plivo, sinch and android accept the posts of these providers as
-// publicly documented. If a provider signs, the signature is verified with the secret of the
-// token that the source in the path names, and an unsigned request is refused. Receipts belong
-// to /inbound/dlr. A receipt or another post without messages at /inbound/sms is only
+// publicly documented. The last segment of the path, the source, names a token. If a provider
+// signs, the token's secret verifies the signature, and an unsigned request is refused. Receipts
+// belong to /inbound/dlr. A receipt or another post without messages at /inbound/sms is only
 // journalled and acknowledged.
 package carrier

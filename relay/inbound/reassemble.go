@@ -68,8 +68,8 @@ type ReassembledMessage struct {
 	Repeats string
 }
 
-// LateStatuses sets the statuses of events of all gateways after their journal records were
-// processed.
+// LateStatuses changes the status of an event after its journal record was processed, on whichever
+// gateway received the event.
 type LateStatuses interface {
 	// Put sets the status of a message's event: unrouted, quarantined, or done with
 	// an outcome or notes.

@@ -19,7 +19,7 @@ type Claim struct {
 type InboxMessage struct {
 	Account relay.AccountID `json:"account"`
 	Relay   string          `json:"relay"`
-	// Labels are the action's parameters when the message was received.
+	// Labels are the parameters of the relay's inbox action at the time of receipt.
 	Labels  []string `json:"labels,omitempty"`
 	Message Message  `json:"message"`
 }
@@ -35,7 +35,8 @@ func NewStore(database *db.DB) *Store { return &Store{db: database} }
 // deletes.
 const maxSweptGroups = 1000
 
-// Sweep deletes expired carriers' ids, acknowledgements, parked messages and groups of parts.
+// Sweep deletes the rows that have expired: ids assigned by carriers, acknowledgements, parked
+// messages and groups of parts.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	const label = "sweep of inbound messages"
 	const selectGroups = `

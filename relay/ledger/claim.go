@@ -72,7 +72,7 @@ func (s *Service) runClaim(ctx context.Context, j job.Job) (any, error) {
 		}
 	}
 	for _, id := range ledgerIDs { // no entry may follow an entry that cannot be signed
-		if err := s.signByID(ctx, j.Account, id); err != nil {
+		if err := s.signPending(ctx, j.Account, id); err != nil {
 			return nil, err
 		}
 	}
@@ -81,7 +81,7 @@ func (s *Service) runClaim(ctx context.Context, j job.Job) (any, error) {
 		return nil, s.alarmMismatch(err)
 	}
 	for _, id := range ledgerIDs {
-		if err := s.signByID(ctx, j.Account, id); err != nil {
+		if err := s.signPending(ctx, j.Account, id); err != nil {
 			return nil, err
 		}
 	}
@@ -95,8 +95,8 @@ func (s *Service) runClaim(ctx context.Context, j job.Job) (any, error) {
 	})
 }
 
-// signByID signs the entries of a ledger if it is declared.
-func (s *Service) signByID(ctx context.Context, acct relay.AccountID, id string) error {
+// signPending signs the unsigned entries of a ledger if it is declared.
+func (s *Service) signPending(ctx context.Context, acct relay.AccountID, id string) error {
 	l, err := s.Ledger(ctx, acct, id)
 	if err == nil {
 		_, err = s.signEntries(ctx, acct, l)

@@ -202,7 +202,7 @@ func (s *Service) runAnnotate(ctx context.Context, j job.Job) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.signByID(ctx, j.Account, t.Ledger); err != nil { // no entry may follow an entry that cannot be signed
+	if err := s.signPending(ctx, j.Account, t.Ledger); err != nil { // no entry may follow one that cannot be signed
 		return nil, err
 	}
 	metadata, err := canonical(input.Metadata)
@@ -217,7 +217,7 @@ func (s *Service) runAnnotate(ctx context.Context, j job.Job) (any, error) {
 	if err != nil {
 		return nil, s.alarmMismatch(err)
 	}
-	return nil, s.signByID(ctx, j.Account, t.Ledger)
+	return nil, s.signPending(ctx, j.Account, t.Ledger)
 }
 
 // Annotation is metadata that one job appends to one token.

@@ -132,7 +132,7 @@ func (s *Service) checkStanding(ctx context.Context, acct relay.AccountID, st St
 func (s *Service) mustBeProven(ctx context.Context, p Place, label string, e Row) error {
 	head := s.trusted.get(p).head
 	if e.Sequence >= head.Size {
-		if err := s.signByID(ctx, p.Account, p.Ledger); err != nil {
+		if err := s.signPending(ctx, p.Account, p.Ledger); err != nil {
 			return err
 		}
 		head = s.trusted.get(p).head

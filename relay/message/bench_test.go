@@ -112,7 +112,7 @@ func BenchmarkBeginSettle(b *testing.B) {
 		})
 		b.ReportAllocs()
 		b.ResetTimer()
-		inParallel(b, b.N, func(ctx context.Context, _ relay.AccountID, i int) error { return handOverBatch(ctx, s, batches[i]) })
+		inParallel(b, b.N, func(ctx context.Context, _ relay.AccountID, i int) error { return submitBatch(ctx, s, batches[i]) })
 		b.ReportMetric(float64(size*b.N)/b.Elapsed().Seconds(), "messages/s")
 	})
 }
@@ -125,7 +125,7 @@ func BenchmarkSend(b *testing.B) {
 		inParallel(b, b.N, func(ctx context.Context, acct relay.AccountID, _ int) error {
 			ms, err := saveBatch(ctx, s, acct, size)
 			if err == nil {
-				err = handOverBatch(ctx, s, ms)
+				err = submitBatch(ctx, s, ms)
 			}
 			return err
 		})
@@ -133,19 +133,19 @@ func BenchmarkSend(b *testing.B) {
 	})
 }
 
-func handOverBatch(ctx context.Context, s *Store, ms []Message) error {
-	if err := beginBatch(ctx, s, ms); err != nil {
+func submitBatch(ctx context.Context, s *Store, ms []Message) error {
+	if err := markSendingBatch(ctx, s, ms); err != nil {
 		return err
 	}
 	return settleBatch(ctx, s, ms)
 }
 
-func beginBatch(ctx context.Context, s *Store, ms []Message) error {
-	beginnings := make([]SendingParts, len(ms))
+func markSendingBatch(ctx context.Context, s *Store, ms []Message) error {
+	sendingParts := make([]SendingParts, len(ms))
 	for i, m := range ms {
-		beginnings[i] = beginningOf(m, "carrier", 1, false)
+		sendingParts[i] = sendingPartsOf(m, "carrier", 1, false)
 	}
-	_, err := s.MarkSending(ctx, beginnings)
+	_, err := s.MarkSending(ctx, sendingParts)
 	return err
 }
 
@@ -168,17 +168,17 @@ func BenchmarkList(b *testing.B) {
 	benchEveryEngine(b, func(b *testing.B, s *Store) {
 		saveMany(b, s)
 		for name, filter := range map[string]Filter{
-			"all":                  {},
-			"far back":             {Before: 1000},
-			"accepted":             {State: Accepted},
-			"pending":              {State: Pending},
-			"rejected (few)":       {State: Rejected},
-			"removed (none)":       {State: Removed},
-			"originator":           {Number: "Shop"},
-			"destination":          {Number: "447700007919"},
-			"no number":            {Number: "none"},
-			"destination accepted": {Number: "447700007919", State: Accepted},
-			"originator rejected":  {Number: "Shop", State: Rejected},
+			"all":                     {},
+			"far back":                {Before: 1000},
+			"accepted":                {State: Accepted},
+			"pending":                 {State: Pending},
+			"rejected (few)":          {State: Rejected},
+			"removed (none)":          {State: Removed},
+			"originator":              {Number: "Shop"},
+			"destination":             {Number: "447700007919"},
+			"number without messages": {Number: "none"},
+			"destination accepted":    {Number: "447700007919", State: Accepted},
+			"originator rejected":     {Number: "Shop", State: Rejected},
 		} {
 			b.Run(name, func(b *testing.B) {
 				for b.Loop() {
@@ -198,14 +198,14 @@ func BenchmarkList(b *testing.B) {
 				}
 			})
 		}
-		b.Run("claim nothing", func(b *testing.B) {
+		b.Run("lease none due", func(b *testing.B) {
 			for b.Loop() {
 				if _, err := s.LeaseDue(b.Context(), timeAt(0), timeAt(1), 500); err != nil {
 					b.Fatal(err)
 				}
 			}
 		})
-		b.Run("claim 500", func(b *testing.B) {
+		b.Run("lease 500", func(b *testing.B) {
 			i := 0
 			for b.Loop() {
 				i++
@@ -231,7 +231,7 @@ func saveMany(b *testing.B, s *Store) {
 		if err != nil || i%20 == 0 {
 			return err
 		}
-		if err := handOverBatch(ctx, s, ms); err != nil || i%100 > 1 {
+		if err := submitBatch(ctx, s, ms); err != nil || i%100 > 1 {
 			return err
 		}
 		_, err = s.Settle(ctx, []Outcome{{PartRef: PartRef{Ref: ms[0].Ref()}, State: Rejected, At: timeAt(3)}})

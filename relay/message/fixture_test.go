@@ -183,12 +183,12 @@ func (f fixture) renew(until, end float64, ms ...Message) []Ref {
 // handOver sets all parts of a message to Sending.
 func (f fixture) handOver(m Message, now float64, alsoSending bool) []int {
 	f.Helper()
-	begun, err := f.MarkSending(f.Context(), []SendingParts{beginningOf(m, "c1", now, alsoSending)})
+	begun, err := f.MarkSending(f.Context(), []SendingParts{sendingPartsOf(m, "c1", now, alsoSending)})
 	f.must(err)
 	return begun[0]
 }
 
-func beginningOf(m Message, carrier string, now float64, alsoSending bool) SendingParts {
+func sendingPartsOf(m Message, carrier string, now float64, alsoSending bool) SendingParts {
 	b := SendingParts{Ref: m.Ref(), Carrier: carrier, Now: timeAt(now), LeaseEnd: timeAt(now + 10), AlsoSending: alsoSending}
 	for n := range m.Parts {
 		b.Parts = append(b.Parts, n)

@@ -105,17 +105,17 @@ func begunByOne(g gateways) {
 	ms := g.save(200)
 	var begun counter
 	g.together(func(f fixture, gateway, worker int) {
-		beginnings := make([]SendingParts, len(ms))
+		sendingParts := make([]SendingParts, len(ms))
 		for i := range ms { // each worker in another order
-			beginnings[i] = beginningOf(ms[(i*7+worker*31+gateway*101)%len(ms)], fmt.Sprint("c", worker), 1, false)
+			sendingParts[i] = sendingPartsOf(ms[(i*7+worker*31+gateway*101)%len(ms)], fmt.Sprint("c", worker), 1, false)
 		}
-		parts, err := f.MarkSending(f.Context(), beginnings)
+		parts, err := f.MarkSending(f.Context(), sendingParts)
 		if err != nil {
 			f.Error(err)
 		}
 		for i := range parts {
 			for range parts[i] {
-				begun.add(beginnings[i].ID)
+				begun.add(sendingParts[i].ID)
 			}
 		}
 	})

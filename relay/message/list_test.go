@@ -101,19 +101,19 @@ func listsOfAllAccounts(f fixture) {
 // settleAtRandom sets the states of parts: most become accepted.
 func (f fixture) settleAtRandom(rnd *rand.Rand, ms []Message) {
 	f.Helper()
-	var beginnings []SendingParts
+	var sendingParts []SendingParts
 	var accepted, randomOutcomes []Outcome
 	for _, m := range ms {
 		for n := range m.Parts {
 			ref := PartRef{Ref: m.Ref(), Part: n}
 			if rnd.IntN(20) > 0 {
-				beginnings = append(beginnings, SendingParts{Ref: m.Ref(), Parts: []int{n}, Carrier: "c", Now: timeAt(1), LeaseEnd: timeAt(9)})
+				sendingParts = append(sendingParts, SendingParts{Ref: m.Ref(), Parts: []int{n}, Carrier: "c", Now: timeAt(1), LeaseEnd: timeAt(9)})
 			}
 			accepted = append(accepted, Outcome{PartRef: ref, State: Accepted, At: timeAt(2)})
 			randomOutcomes = append(randomOutcomes, Outcome{PartRef: ref, State: States()[rnd.IntN(8)], At: timeAt(3)})
 		}
 	}
-	_, err := f.MarkSending(f.Context(), beginnings)
+	_, err := f.MarkSending(f.Context(), sendingParts)
 	f.must(err)
 	_, err = f.Settle(f.Context(), randomOutcomes[:len(randomOutcomes)/8])
 	f.must(err)

@@ -52,8 +52,8 @@ type Receipt struct {
 
 // Events changes the statuses of journalled events.
 type Events interface {
-	// Applied clears the state unrouted of receipts that have matched a message since.
-	Applied(ctx context.Context, events []string) error
+	// SetApplied sets the events of receipts that have since matched a message from unrouted to done.
+	SetApplied(ctx context.Context, events []string) error
 }
 
 // ReceiptHandlerDeps are the dependencies of ReceiptHandler. Store and Deliveries are
@@ -262,7 +262,7 @@ func (h *ReceiptHandler) markApplied(ctx context.Context, events []string) {
 	if len(events) == 0 || h.deps.Events == nil {
 		return
 	}
-	if err := h.deps.Events.Applied(ctx, events); err != nil {
+	if err := h.deps.Events.SetApplied(ctx, events); err != nil {
 		h.deps.Logger.Warn("cannot clear the unrouted state of applied receipts", "count", len(events), "error", err)
 	}
 }

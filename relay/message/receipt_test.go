@@ -57,11 +57,11 @@ func newExchange(t *testing.T, parts int, url string) (*ReceiptHandler, *exchang
 func (x *exchange) submit(t *testing.T, m *Message) {
 	t.Helper()
 	relaytest.Must(x.store.Save(t.Context(), OrderRecords{Account: m.Account, Messages: []Message{*m}, Now: seconds(0)}))(t)
-	beginning := SendingParts{Ref: m.Ref(), Carrier: "one", Now: seconds(5), LeaseEnd: seconds(30)}
+	sending := SendingParts{Ref: m.Ref(), Carrier: "one", Now: seconds(5), LeaseEnd: seconds(30)}
 	for n := range m.Parts {
-		beginning.Parts = append(beginning.Parts, n)
+		sending.Parts = append(sending.Parts, n)
 	}
-	relaytest.Must(x.store.MarkSending(t.Context(), []SendingParts{beginning}))(t)
+	relaytest.Must(x.store.MarkSending(t.Context(), []SendingParts{sending}))(t)
 }
 
 // unreported returns the number of messages with unreported changes.
@@ -165,7 +165,7 @@ func TestAReceiptBeforeItsIDIsReported(t *testing.T) {
 // applied records the ids of applied events.
 type applied []string
 
-func (a *applied) Applied(_ context.Context, events []string) error {
+func (a *applied) SetApplied(_ context.Context, events []string) error {
 	*a = append(*a, events...)
 	return nil
 }

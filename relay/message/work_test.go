@@ -153,9 +153,9 @@ func namedTwiceIsLikeOnce(f fixture) {
 				m := f.message(1)
 				m.Report.URL = url
 				f.save(m)
-				beginning, o := beginningOf(m, "c1", 1, false), outcome
+				sending, o := sendingPartsOf(m, "c1", 1, false), outcome
 				o.PartRef = PartRef{Ref: m.Ref()}
-				begun, err := f.MarkSending(f.Context(), slices.Repeat([]SendingParts{beginning}, 1+times))
+				begun, err := f.MarkSending(f.Context(), slices.Repeat([]SendingParts{sending}, 1+times))
 				f.must(err)
 				f.equal("begun", begun[0], []int{0})
 				rows[times] = f.row(m)
@@ -187,7 +187,7 @@ SELECT pending, states, due, untold, expires, version FROM message_state WHERE a
 func twoCarriers(f fixture) {
 	m := f.message(3)
 	f.save(m)
-	first, second, missing := beginningOf(m, "c1", 1, false), beginningOf(m, "c2", 1, false), beginningOf(newMessage(1, m.ID+9, 1), "c2", 1, false)
+	first, second, missing := sendingPartsOf(m, "c1", 1, false), sendingPartsOf(m, "c2", 1, false), sendingPartsOf(newMessage(1, m.ID+9, 1), "c2", 1, false)
 	first.Parts, second.Parts = []int{0}, []int{2, 1, 3, -1}
 	begun, err := f.MarkSending(f.Context(), []SendingParts{first, missing, second})
 	f.must(err)
@@ -207,13 +207,13 @@ func beginIsRepeated(f fixture) {
 	f.equal("begun by another call", f.handOver(m, 1, false), []int{0, 1})
 	retry := Outcome{State: Pending, RetryAt: timeAt(1), At: timeAt(1)}
 	f.settlePart(m, 0, retry)
-	beginning := beginningOf(m, "c1", 1, false)
-	beginning.Parts = []int{0}
+	sending := sendingPartsOf(m, "c1", 1, false)
+	sending.Parts = []int{0}
 	for i, want := range []int{1, 1, 0} {
 		if i == 2 {
 			f.settlePart(m, 0, retry)
 		}
-		begun, err := f.markSending(f.Context(), "call", []SendingParts{beginning})
+		begun, err := f.markSending(f.Context(), "call", []SendingParts{sending})
 		f.must(err)
 		f.equal("number of begun parts", len(begun[0]), want)
 	}
@@ -313,7 +313,7 @@ func callersThatGiveUp(f fixture) {
 		}
 		m := newMessage(1, id, 1)
 		_, err = f.Save(ctx, OrderRecords{Account: 1, Messages: []Message{m}, Now: timeAt(0), Key: IdempotencyKey{Hash: "k" + id.String()}})
-		_, err2 := f.MarkSending(ctx, []SendingParts{beginningOf(m, "c1", 1, false)})
+		_, err2 := f.MarkSending(ctx, []SendingParts{sendingPartsOf(m, "c1", 1, false)})
 		_, err3 := f.Settle(ctx, []Outcome{{PartRef: PartRef{Ref: m.Ref()}, State: Rejected, Refund: true, At: timeAt(1)}})
 		_, err4 := f.LeaseDue(ctx, timeAt(1), timeAt(2), 10)
 		_, err5 := f.Match(ctx, []Receipt{{Carrier: "c1", IDs: []string{"a"}}})

@@ -19,9 +19,9 @@ type Store struct{ db *db.DB }
 // NewStore returns the store in a database.
 func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
-// maxRecords is the largest number of frames or messages of an event whose effects are counted. The
-// journal record of a frame is the event's ID with a number.
-const maxRecords = 10
+// maxFrames is the largest number of frames or messages of an event whose effects are counted. A frame
+// is identified by the event's ID and a number: ID.0, ID.1 and so on.
+const maxFrames = 10
 
 // Count returns the total numbers of records caused by events so far.
 func (s *Store) Count(ctx context.Context, ids []string) (counts Counts, err error) {
@@ -48,17 +48,17 @@ func (s *Store) Count(ctx context.Context, ids []string) (counts Counts, err err
 	if len(ids) == 0 {
 		return counts, nil
 	}
-	records := make([]string, 0, len(ids)*(maxRecords+1))
+	frameIDs := make([]string, 0, len(ids)*(maxFrames+1))
 	for _, id := range ids {
-		records = append(records, id)
-		for n := range maxRecords {
-			records = append(records, fmt.Sprintf("%s.%d", id, n))
+		frameIDs = append(frameIDs, id)
+		for n := range maxFrames {
+			frameIDs = append(frameIDs, fmt.Sprintf("%s.%d", id, n))
 		}
 	}
 	for query, sum := range map[string]*int64{
 		countAlarms: &counts.Alarms, countOwnDeliveries: &counts.Deliveries, countAlarmDeliveries: &counts.Deliveries,
 	} {
-		n, err := db.Value[int64](ctx, s.db, "effects of events", query, db.Column("id", records))
+		n, err := db.Value[int64](ctx, s.db, "effects of events", query, db.Column("id", frameIDs))
 		if err != nil {
 			return counts, err
 		}

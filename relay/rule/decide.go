@@ -214,10 +214,10 @@ func (p *Program) stepRaised(st *PairState, frame *ruleFrame) verdict {
 		v.State, v.changed, v.oldState = Cleared, true, *st
 		st.mark(frame)
 		st.clear()
-	case v.matched && (repeat.Always || repeat.Every > 0 && frame.heardAt.Sub(st.RanAt) >= repeat.Every):
+	case v.matched && (repeat.Always || repeat.Every > 0 && frame.heardAt.Sub(st.ActionsRanAt) >= repeat.Every):
 		v.State, v.Repeat, v.changed = Raised, true, true
 		st.mark(frame)
-		st.RanAt, st.Repeats = frame.heardAt, st.Repeats+1
+		st.ActionsRanAt, st.Repeats = frame.heardAt, st.Repeats+1
 		v.Reason += ", so the actions run again"
 	default:
 		v.Reason += "; the alarm is already raised"
@@ -238,11 +238,11 @@ func (p *Program) evaluateDue(acct relay.AccountID, st *PairState, now time.Time
 		st.raise(acct, t, t, st.Record)
 		return verdict{State: Raised, changed: true, matched: true, Reason: "the condition was met for " + formatDuration(p.Rule.For)}
 	case p.Rule.On == OnSilent && st.AlarmID != "" && p.Rule.Repeat.Every > 0:
-		if nextAt := st.RanAt.Add(p.Rule.Repeat.Every); now.Before(nextAt) {
+		if nextAt := st.ActionsRanAt.Add(p.Rule.Repeat.Every); now.Before(nextAt) {
 			st.Due = nextAt
 			return verdict{changed: true}
 		}
-		st.RanAt, st.Repeats, st.Due = now, st.Repeats+1, now.Add(p.Rule.Repeat.Every)
+		st.ActionsRanAt, st.Repeats, st.Due = now, st.Repeats+1, now.Add(p.Rule.Repeat.Every)
 		return verdict{State: Raised, Repeat: true, changed: true, matched: true, Reason: "the device is still silent, so the actions run again"}
 	}
 	st.Due = time.Time{}
@@ -254,20 +254,20 @@ func (p *Program) evaluateDue(acct relay.AccountID, st *PairState, now time.Time
 // frame of the state is later.
 func (p *Program) evaluateSilence(acct relay.AccountID, st *PairState, heardAt, silentSince, now time.Time) verdict {
 	if st.AlarmID != "" {
-		if !heardAt.After(st.At) {
+		if !heardAt.After(st.ChangedAt) {
 			return verdict{matched: true, Reason: "the alarm is already raised"}
 		}
 		v := verdict{State: Cleared, changed: true, Reason: "the device sends again", oldState: *st}
-		st.At, st.FrameAt, st.Record = heardAt, heardAt, ""
+		st.ChangedAt, st.FrameAt, st.Record = heardAt, heardAt, ""
 		st.clear()
 		return v
 	}
-	start := laterTime(st.At, silentSince) // st.At is later than heardAt if the cache has lost the last frame
+	start := laterTime(st.ChangedAt, silentSince) // st.ChangedAt is later than heardAt if the cache has lost the last frame
 	silentAt := start.Add(p.Rule.SilentFor)
 	if now.Before(silentAt) {
 		return verdict{Reason: "the device has been silent for less than " + formatDuration(p.Rule.SilentFor)}
 	}
-	st.At, st.FrameAt, st.Record = start, start, ""
+	st.ChangedAt, st.FrameAt, st.Record = start, start, ""
 	st.raise(acct, silentAt, now, "")
 	if p.Rule.Repeat.Every > 0 {
 		st.Due = now.Add(p.Rule.Repeat.Every)
@@ -286,7 +286,7 @@ func laterTime(a, b time.Time) time.Time {
 // the same times, from networks that report whole seconds, are ordered by their journal
 // records.
 func (st *PairState) precedes(frame *ruleFrame) bool {
-	c := cmp.Or(st.At.Compare(frame.heardAt), st.FrameAt.Compare(frame.frameAt))
+	c := cmp.Or(st.ChangedAt.Compare(frame.heardAt), st.FrameAt.Compare(frame.frameAt))
 	if c == 0 && st.Record != "" {
 		c = cmp.Or(cmp.Compare(len(st.Record), len(frame.record)), cmp.Compare(st.Record, frame.record))
 	}
@@ -295,7 +295,7 @@ func (st *PairState) precedes(frame *ruleFrame) bool {
 
 // mark records a frame as the last one that changed the state.
 func (st *PairState) mark(frame *ruleFrame) {
-	st.At, st.FrameAt, st.Record = frame.heardAt, frame.frameAt, frame.record
+	st.ChangedAt, st.FrameAt, st.Record = frame.heardAt, frame.frameAt, frame.record
 }
 
 // raise sets the state to a raised alarm. The ID of the alarm is a hash of its cause, so that
@@ -303,11 +303,11 @@ func (st *PairState) mark(frame *ruleFrame) {
 func (st *PairState) raise(acct relay.AccountID, t, ranAt time.Time, record string) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q %d", acct, st.RuleID, st.DeviceID, record, t.UnixNano()))
 	st.AlarmID = strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
-	st.RaisedAt, st.RanAt, st.Repeats = t, ranAt, 0
+	st.RaisedAt, st.ActionsRanAt, st.Repeats = t, ranAt, 0
 	st.Since, st.Due = time.Time{}, time.Time{}
 }
 
 // clear resets the state except for the frame that last changed it.
 func (st *PairState) clear() {
-	*st = PairState{Pair: st.Pair, At: st.At, FrameAt: st.FrameAt, Record: st.Record}
+	*st = PairState{Pair: st.Pair, ChangedAt: st.ChangedAt, FrameAt: st.FrameAt, Record: st.Record}
 }

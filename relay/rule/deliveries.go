@@ -132,16 +132,16 @@ func (o *Occurrence) deliveryID(acct relay.AccountID, action, parameter int) str
 }
 
 type postBody struct {
-	Rule     map[string]string    `json:"rule"`     // id and name
-	AlarmID  *string              `json:"alarm_id"` // null for a forwarded frame
-	State    State                `json:"state"`
-	Device   postBodyDevice       `json:"device"`
-	Time     string               `json:"time"` // RFC 3339, UTC
-	Readings map[string]ValueText `json:"readings"`
+	Rule     map[string]string        `json:"rule"`     // id and name
+	AlarmID  *string                  `json:"alarm_id"` // null for a forwarded frame
+	State    State                    `json:"state"`
+	Device   postBodyDevice           `json:"device"`
+	Time     string                   `json:"time"` // RFC 3339, UTC
+	Readings map[string]ValueDocument `json:"readings"`
 	// Previous and Event are omitted if they are empty.
-	Previous map[string]ValueText `json:"previous,omitempty"`
-	Event    map[string]any       `json:"event,omitempty"`
-	Links    map[string]string    `json:"links,omitempty"`
+	Previous map[string]ValueDocument `json:"previous,omitempty"`
+	Event    map[string]any           `json:"event,omitempty"`
+	Links    map[string]string        `json:"links,omitempty"`
 }
 
 type postBodyDevice struct {

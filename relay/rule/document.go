@@ -11,23 +11,23 @@ import (
 
 // Document is a Rule as the API represents it. Durations are texts such as "10m".
 type Document struct {
-	ID        string    `json:"id"`
-	Name      string    `json:"name"`
-	Enabled   bool      `json:"enabled"`
-	On        Trigger   `json:"on"`
-	Devices   Devices   `json:"devices"`
-	When      string    `json:"when,omitempty"`
-	Clear     string    `json:"clear,omitempty"`
-	For       string    `json:"for,omitempty"`
-	SilentFor string    `json:"silent_for,omitempty"`
-	Repeat    string    `json:"repeat"`
-	Batch     BatchText `json:"batch,omitzero"`
-	Ordered   bool      `json:"ordered"`
-	Actions   []Action  `json:"actions"`
+	ID        string        `json:"id"`
+	Name      string        `json:"name"`
+	Enabled   bool          `json:"enabled"`
+	On        Trigger       `json:"on"`
+	Devices   Devices       `json:"devices"`
+	When      string        `json:"when,omitempty"`
+	Clear     string        `json:"clear,omitempty"`
+	For       string        `json:"for,omitempty"`
+	SilentFor string        `json:"silent_for,omitempty"`
+	Repeat    string        `json:"repeat"`
+	Batch     BatchDocument `json:"batch,omitzero"`
+	Ordered   bool          `json:"ordered"`
+	Actions   []Action      `json:"actions"`
 }
 
-// BatchText is a Batch as the API represents it.
-type BatchText struct {
+// BatchDocument is a Batch as the API represents it.
+type BatchDocument struct {
 	Count int    `json:"count,omitempty"`
 	Every string `json:"every,omitempty"`
 }
@@ -43,7 +43,7 @@ func DocumentOf(r Rule) Document {
 	document := Document{
 		ID: r.ID, Name: r.Name, Enabled: r.Enabled, On: r.On, Devices: r.Devices, When: r.When, Clear: r.Clear,
 		For: formatDuration(r.For), SilentFor: formatDuration(r.SilentFor), Repeat: repeatNever,
-		Batch: BatchText{Count: r.Batch.Count, Every: formatDuration(r.Batch.Every)}, Ordered: r.Ordered, Actions: r.Actions,
+		Batch: BatchDocument{Count: r.Batch.Count, Every: formatDuration(r.Batch.Every)}, Ordered: r.Ordered, Actions: r.Actions,
 	}
 	switch {
 	case r.Repeat.Always:
@@ -61,18 +61,18 @@ func DocumentOf(r Rule) Document {
 // unchanged. An empty text removes a condition or a duration, and an empty object removes a selection
 // or a batch.
 type Change struct {
-	Name      *string    `json:"name"`
-	Enabled   *bool      `json:"enabled"`
-	On        *Trigger   `json:"on"`
-	Devices   *Devices   `json:"devices"`
-	When      *string    `json:"when"`
-	Clear     *string    `json:"clear"`
-	For       *string    `json:"for"`
-	SilentFor *string    `json:"silent_for"`
-	Repeat    *string    `json:"repeat"`
-	Batch     *BatchText `json:"batch"`
-	Ordered   *bool      `json:"ordered"`
-	Actions   *[]Action  `json:"actions"`
+	Name      *string        `json:"name"`
+	Enabled   *bool          `json:"enabled"`
+	On        *Trigger       `json:"on"`
+	Devices   *Devices       `json:"devices"`
+	When      *string        `json:"when"`
+	Clear     *string        `json:"clear"`
+	For       *string        `json:"for"`
+	SilentFor *string        `json:"silent_for"`
+	Repeat    *string        `json:"repeat"`
+	Batch     *BatchDocument `json:"batch"`
+	Ordered   *bool          `json:"ordered"`
+	Actions   *[]Action      `json:"actions"`
 }
 
 // Apply sets the fields of the change in a rule. It returns relay.KindInvalid if a duration or the
@@ -129,8 +129,8 @@ func parseDuration(text string) (time.Duration, bool) {
 	return d, err == nil && d >= 0
 }
 
-// ParseRepeat parses a repeat: never, always or a positive duration. It returns relay.KindInvalid with
-// the field repeat for other texts.
+// ParseRepeat parses a repeat: never, always or a positive duration. An empty text means never. It
+// returns relay.KindInvalid with the field repeat for other texts.
 func ParseRepeat(text string) (Repeat, error) {
 	p := relay.Problems{}
 	switch text {
@@ -162,51 +162,51 @@ func formatDuration(d time.Duration) string {
 	return text
 }
 
-// FailuresText is a Failures as the API represents it. LastAt is nil without failures.
-type FailuresText struct {
+// FailuresDocument is a Failures as the API represents it. LastAt is nil without failures.
+type FailuresDocument struct {
 	Count  int64   `json:"count"`
 	LastAt *string `json:"last_at"`
 	Last   string  `json:"last"`
 }
 
-// FailuresTextOf converts failures for the API. layout is the format of the time, in UTC.
-func FailuresTextOf(f Failures, layout string) FailuresText {
-	return FailuresText{f.Count, formatTimeOrNil(f.LastAt, layout), f.Last}
+// FailuresDocumentOf converts failures for the API. layout is the format of the time, in UTC.
+func FailuresDocumentOf(f Failures, layout string) FailuresDocument {
+	return FailuresDocument{f.Count, formatTimeOrNil(f.LastAt, layout), f.Last}
 }
 
-// AlarmText is an Alarm without its IDs, as the API represents it. ClearedAt, AcknowledgedAt and
+// AlarmDocument is an Alarm without its IDs, as the API represents it. ClearedAt, AcknowledgedAt and
 // MutedUntil may be nil.
-type AlarmText struct {
-	State          State                `json:"state"`
-	RaisedAt       string               `json:"raised_at"`
-	ClearedAt      *string              `json:"cleared_at"`
-	Readings       map[string]ValueText `json:"readings"`
-	AcknowledgedAt *string              `json:"acknowledged_at"`
-	AcknowledgedBy string               `json:"acknowledged_by"`
-	Note           string               `json:"note"`
-	MutedUntil     *string              `json:"muted_until"`
+type AlarmDocument struct {
+	State          State                    `json:"state"`
+	RaisedAt       string                   `json:"raised_at"`
+	ClearedAt      *string                  `json:"cleared_at"`
+	Readings       map[string]ValueDocument `json:"readings"`
+	AcknowledgedAt *string                  `json:"acknowledged_at"`
+	AcknowledgedBy string                   `json:"acknowledged_by"`
+	Note           string                   `json:"note"`
+	MutedUntil     *string                  `json:"muted_until"`
 }
 
-// AlarmTextOf converts an alarm for the API. layout is the format of times, in UTC.
-func AlarmTextOf(a Alarm, layout string) AlarmText {
-	return AlarmText{
+// AlarmDocumentOf converts an alarm for the API. layout is the format of times, in UTC.
+func AlarmDocumentOf(a Alarm, layout string) AlarmDocument {
+	return AlarmDocument{
 		State: a.State, RaisedAt: a.RaisedAt.UTC().Format(layout), ClearedAt: formatTimeOrNil(a.ClearedAt, layout), Readings: ValuesOf(a.Readings),
 		AcknowledgedAt: formatTimeOrNil(a.AcknowledgedAt, layout), AcknowledgedBy: a.AcknowledgedBy, Note: a.Note,
 		MutedUntil: formatTimeOrNil(a.MutedUntil, layout),
 	}
 }
 
-// MuteText is a Mute as the API represents it.
-type MuteText struct {
+// MuteDocument is a Mute as the API represents it.
+type MuteDocument struct {
 	RuleID   string `json:"rule_id"`   // empty for every rule
 	DeviceID string `json:"device_id"` // empty for every device
 	Until    string `json:"until"`
 	MutedBy  string `json:"muted_by"`
 }
 
-// MuteTextOf converts a mute for the API. layout is the format of the time, in UTC.
-func MuteTextOf(m Mute, layout string) MuteText {
-	return MuteText{m.RuleID, m.DeviceID, m.Until.UTC().Format(layout), m.By}
+// MuteDocumentOf converts a mute for the API. layout is the format of the time, in UTC.
+func MuteDocumentOf(m Mute, layout string) MuteDocument {
+	return MuteDocument{m.RuleID, m.DeviceID, m.Until.UTC().Format(layout), m.By}
 }
 
 func formatTimeOrNil(t time.Time, layout string) *string {
@@ -216,47 +216,47 @@ func formatTimeOrNil(t time.Time, layout string) *string {
 	return new(t.UTC().Format(layout))
 }
 
-// TrialText is a TrialResult as the API represents it. State is nil if the rule would not fire.
-type TrialText struct {
-	Time     string               `json:"time"`
-	Matched  bool                 `json:"matched"`
-	State    *State               `json:"state"`
-	Reason   string               `json:"why"`
-	Readings map[string]ValueText `json:"readings"`
-	Requests []outbox.Outgoing    `json:"requests"`
+// TrialDocument is a TrialResult as the API represents it. State is nil if the rule would not fire.
+type TrialDocument struct {
+	Time     string                   `json:"time"`
+	Matched  bool                     `json:"matched"`
+	State    *State                   `json:"state"`
+	Reason   string                   `json:"why"`
+	Readings map[string]ValueDocument `json:"readings"`
+	Requests []outbox.Outgoing        `json:"requests"`
 }
 
-// TrialTextOf converts a result for the API. layout is the format of the time, in UTC.
-func TrialTextOf(ctx context.Context, r TrialResult, layout string, preview outbox.Previewer) (TrialText, error) {
+// TrialDocumentOf converts a result for the API. layout is the format of the time, in UTC.
+func TrialDocumentOf(ctx context.Context, r TrialResult, layout string, preview outbox.Previewer) (TrialDocument, error) {
 	requests, err := outbox.Preview(ctx, r.Requests, preview)
-	text := TrialText{
+	document := TrialDocument{
 		Time: r.Time.UTC().Format(layout), Matched: r.Matched, Reason: strings.ToValidUTF8(r.Reason, "\uFFFD"),
 		Readings: ValuesOf(r.Readings), Requests: requests,
 	}
 	if r.State != "" {
-		text.State = &r.State
+		document.State = &r.State
 	}
-	return text, err
+	return document, err
 }
 
-// ValueText is a Value as the API represents it: either a number or a text.
-type ValueText struct {
+// ValueDocument is a Value as the API represents it: either a number or a text.
+type ValueDocument struct {
 	Value *float64 `json:"value,omitempty"`
 	Text  *string  `json:"text,omitempty"`
 	Units string   `json:"units"`
 }
 
 // ValuesOf converts readings for the API.
-func ValuesOf(readings map[string]Value) map[string]ValueText {
-	valueTexts := make(map[string]ValueText, len(readings))
+func ValuesOf(readings map[string]Value) map[string]ValueDocument {
+	values := make(map[string]ValueDocument, len(readings))
 	for key, v := range readings {
-		rendered := ValueText{Units: v.Units}
+		rendered := ValueDocument{Units: v.Units}
 		if v.IsText {
 			rendered.Text = &v.Text
 		} else {
 			rendered.Value = &v.Value
 		}
-		valueTexts[key] = rendered
+		values[key] = rendered
 	}
-	return valueTexts
+	return values
 }

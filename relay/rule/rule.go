@@ -187,14 +187,14 @@ type PairState struct {
 	// StartOccurrence is the occurrence of the frame of that time.
 	Since           time.Time
 	StartOccurrence *Occurrence
-	// At, FrameAt and Record are the time of receipt, the time and the journal record of the frame
-	// that last changed the state. Only later frames are evaluated.
-	At, FrameAt time.Time
-	Record      string
-	// Repeats counts the runs of the raised alarm's actions after the first one. RanAt is the time
-	// of the last run.
-	Repeats int
-	RanAt   time.Time
+	// ChangedAt, FrameAt and Record are the time of receipt, the time and the journal record of the
+	// frame that last changed the state. Only later frames are evaluated.
+	ChangedAt, FrameAt time.Time
+	Record             string
+	// Repeats counts the runs of the raised alarm's actions after the first one. ActionsRanAt is the
+	// time of the last run.
+	Repeats      int
+	ActionsRanAt time.Time
 	// Due is the time at which the state is evaluated without a frame, or zero for never.
 	Due time.Time
 }

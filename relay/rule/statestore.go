@@ -17,8 +17,8 @@ const stateColumns = `s.device, s.rule, s.alarm, s.raised_at, s.since, s.heard, 
 
 func stateFields(st *PairState) []any {
 	return []any{
-		&st.DeviceID, &st.RuleID, &st.AlarmID, db.NanoTime(&st.RaisedAt), db.NanoTime(&st.Since), db.NanoTime(&st.At),
-		db.NanoTime(&st.FrameAt), &st.Record, &st.Repeats, db.NanoTime(&st.RanAt), db.Time(&st.Due), db.JSON(&st.StartOccurrence),
+		&st.DeviceID, &st.RuleID, &st.AlarmID, db.NanoTime(&st.RaisedAt), db.NanoTime(&st.Since), db.NanoTime(&st.ChangedAt),
+		db.NanoTime(&st.FrameAt), &st.Record, &st.Repeats, db.NanoTime(&st.ActionsRanAt), db.Time(&st.Due), db.JSON(&st.StartOccurrence),
 	}
 }
 
@@ -189,9 +189,9 @@ func (s *Store) LeaseWatches(ctx context.Context, now, leaseUntil time.Time, lim
 	}, leaseUntil, now, limit)
 }
 
-// MoveWatches sets Due of watches that were leased until leasedUntil. A zero Due means never. It skips
-// watches that have changed since they were leased.
-func (s *Store) MoveWatches(ctx context.Context, leasedUntil time.Time, watches []Watch) error {
+// RescheduleWatches sets Due of watches that were leased until leasedUntil. A zero Due means never. It
+// skips watches that have changed since they were leased.
+func (s *Store) RescheduleWatches(ctx context.Context, leasedUntil time.Time, watches []Watch) error {
 	const update = `
 		UPDATE rule_watch
 		SET due = b.due

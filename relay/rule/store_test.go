@@ -207,7 +207,7 @@ func failuresAreAdded(t *testing.T, s storeRig) {
 func raiseAll(prefix string) func([]rule.PairState) (rule.Decision, error) {
 	return func(states []rule.PairState) (d rule.Decision, err error) {
 		for _, st := range states {
-			st.AlarmID, st.RaisedAt, st.At, st.FrameAt, st.Record = prefix+st.DeviceID+st.RuleID, atSecond(10.5), atSecond(11), atSecond(10.5), "rec"
+			st.AlarmID, st.RaisedAt, st.ChangedAt, st.FrameAt, st.Record = prefix+st.DeviceID+st.RuleID, atSecond(10.5), atSecond(11), atSecond(10.5), "rec"
 			d.States = append(d.States, st)
 			d.Raised = append(d.Raised, rule.Alarm{
 				ID: st.AlarmID, RuleID: st.RuleID, DeviceID: st.DeviceID, State: rule.Raised, RaisedAt: st.RaisedAt, RaisedBy: "rec",
@@ -245,7 +245,7 @@ func decisionIsOneTransaction(t *testing.T, s storeRig) {
 		t.Errorf("locked pairs %v, want %v", locked, want)
 	}
 	states, err := s.PairStates(t.Context(), 1, []string{"d2", "d3"})
-	want := rule.PairState{Pair: rule.Pair{RuleID: "r1", DeviceID: "d2"}, AlarmID: "ad2r1", RaisedAt: atSecond(10.5), At: atSecond(11), FrameAt: atSecond(10.5), Record: "rec"}
+	want := rule.PairState{Pair: rule.Pair{RuleID: "r1", DeviceID: "d2"}, AlarmID: "ad2r1", RaisedAt: atSecond(10.5), ChangedAt: atSecond(11), FrameAt: atSecond(10.5), Record: "rec"}
 	relaytest.NoError(t, err)
 	if len(states) != 1 {
 		t.Fatalf("%d states, want 1", len(states))
@@ -254,7 +254,7 @@ func decisionIsOneTransaction(t *testing.T, s storeRig) {
 	_, err = s.SaveDecision(t.Context(), 1, pairs[1:2], atSecond(80), func(states []rule.PairState) (d rule.Decision, err error) {
 		relaytest.Equal(t, "the states of the next decision", states, []rule.PairState{want})
 		startOccurrence := rule.Occurrence{Record: "rec2", Device: iot.Device{ID: "d2"}, Readings: map[string]rule.Value{"t": {Text: "é", IsText: true}}}
-		d.States = []rule.PairState{{Pair: states[0].Pair, At: atSecond(12), Since: atSecond(12), StartOccurrence: &startOccurrence, Due: atSecond(72), Repeats: 3, RanAt: atSecond(12)}}
+		d.States = []rule.PairState{{Pair: states[0].Pair, ChangedAt: atSecond(12), Since: atSecond(12), StartOccurrence: &startOccurrence, Due: atSecond(72), Repeats: 3, ActionsRanAt: atSecond(12)}}
 		d.Cleared = []rule.Alarm{{ID: "ad2r1", ClearedAt: atSecond(12), ClearedBy: "rec2"}}
 		return d, nil
 	})
@@ -430,7 +430,7 @@ func dueStatesAreLeased(t *testing.T, s storeRig) {
 	relaytest.NoError(t, s.Create(t.Context(), 1, testRule("r1")))
 	for i, id := range []string{"d1", "d2"} {
 		_, err := s.SaveDecision(t.Context(), 1, []rule.Pair{{RuleID: "r1", DeviceID: id}}, atSecond(80), func(states []rule.PairState) (rule.Decision, error) {
-			states[0].At, states[0].Since, states[0].Due = atSecond(1), atSecond(1), atSecond(float64(60+10*i))
+			states[0].ChangedAt, states[0].Since, states[0].Due = atSecond(1), atSecond(1), atSecond(float64(60+10*i))
 			return rule.Decision{States: states}, nil
 		})
 		relaytest.NoError(t, err)
@@ -500,11 +500,11 @@ func watchesAreLeased(t *testing.T, s storeRig) {
 	}
 	relaytest.Equal(t, "the due devices", leaseDue(110), []string{"d1", "d2"})
 	_, err := s.devices.ChangeDevice(t.Context(), 1, "d2", func(d *iot.Device) error { d.Name = "new"; return nil })
-	relaytest.NoError(t, err, s.MoveWatches(t.Context(), atSecond(118), []rule.Watch{{Account: 1, DeviceID: "d1", Due: atSecond(200)}, {Account: 1, DeviceID: "d2"}}))
+	relaytest.NoError(t, err, s.RescheduleWatches(t.Context(), atSecond(118), []rule.Watch{{Account: 1, DeviceID: "d1", Due: atSecond(200)}, {Account: 1, DeviceID: "d2"}}))
 	if ids := leaseDue(119); !slices.Equal(ids, []string{"d2"}) { // d2 was changed during the lease
 		t.Errorf("due devices %v, want d2", ids)
 	}
-	relaytest.NoError(t, s.MoveWatches(t.Context(), atSecond(127), []rule.Watch{{Account: 1, DeviceID: "d2"}}))
+	relaytest.NoError(t, s.RescheduleWatches(t.Context(), atSecond(127), []rule.Watch{{Account: 1, DeviceID: "d2"}}))
 	relaytest.Equal(t, "the due devices much later", leaseDue(1e6), []string{"d1"})
 	_, err = s.SaveDecision(t.Context(), 1, nil, atSecond(80), func([]rule.PairState) (rule.Decision, error) {
 		return rule.Decision{SilenceChecks: []string{"d2"}}, nil

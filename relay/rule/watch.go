@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Limits of the evaluation without frames.
+// Limits of the evaluation that time starts, not a frame.
 const (
 	// maxDue is the largest number of due states or watches that are leased at once.
 	maxDue = 500
@@ -27,8 +27,8 @@ const (
 	// recheckAfter is the time from a silence alarm until the next check of the device, because a
 	// frame may have arrived at the same time.
 	recheckAfter = 10 * time.Second
-	// recheckRaisedEvery is the interval of further checks. They clear the alarm after a refused
-	// frame, because rules do not evaluate refused frames.
+	// recheckRaisedEvery is the interval of further checks. They notice a device that sends only
+	// refused frames: rules do not evaluate refused frames, but the device is not silent.
 	recheckRaisedEvery = 5 * time.Minute
 )
 
@@ -170,7 +170,7 @@ func (s *Service) checkDueWatches(ctx context.Context) (int, error) {
 		if err := c.check(ctx, watches); err != nil {
 			return 0, err
 		}
-		if err := s.deps.Store.MoveWatches(ctx, leasedUntil, watches); err != nil {
+		if err := s.deps.Store.RescheduleWatches(ctx, leasedUntil, watches); err != nil {
 			return 0, err
 		}
 	}
@@ -269,12 +269,12 @@ func (c *silenceCheck) nextCheck(deviceID string) (nextAt time.Time, pairs []Pai
 		st := c.states[pair]
 		heardAt := c.heardAt[deviceID]
 		v := p.evaluateSilence(c.acct, &st, heardAt, p.silenceStart(&device, heardAt), c.now)
-		t := laterTime(st.At, p.silenceStart(&device, heardAt)).Add(p.Rule.SilentFor)
+		t := laterTime(st.ChangedAt, p.silenceStart(&device, heardAt)).Add(p.Rule.SilentFor)
 		switch {
 		case v.changed:
 			pairs = append(pairs, pair)
 			t = c.now.Add(recheckAfter)
-		case st.AlarmID != "" && c.now.Sub(st.RanAt) >= recheckAfter:
+		case st.AlarmID != "" && c.now.Sub(st.ActionsRanAt) >= recheckAfter:
 			t = c.now.Add(recheckRaisedEvery)
 		case st.AlarmID != "" || !t.After(c.now):
 			t = c.now.Add(recheckAfter)

@@ -41,7 +41,7 @@ func BenchmarkLeaseWatches(b *testing.B) {
 			for i := range due {
 				due[i].Due = atSecond(1)
 			}
-			if err := s.MoveWatches(b.Context(), leasedUntil, due); err != nil {
+			if err := s.RescheduleWatches(b.Context(), leasedUntil, due); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -89,7 +89,7 @@ func TestRequest(t *testing.T) {
 	} {
 		_, err := s.Request(t.Context(), 3, request)
 		if fields := relay.FieldsOf(err); len(fields) != 1 || len(fields[name]) != 1 {
-			t.Errorf("invalid %s: problems of %v", name, fields)
+			t.Errorf("%s: invalid fields = %v, want one problem of this field", name, fields)
 		}
 	}
 	_, err = s.Request(t.Context(), 3, Request{From: day, To: day, Email: "jörg@example.com"})
@@ -137,7 +137,7 @@ func TestRunMakesTheArchiveAndNotifiesOnce(t *testing.T) {
 	s, f := newService(t)
 	o, err := s.Request(t.Context(), 3, Request{From: noon(), To: noon().Add(time.Hour), Email: "a@example.com"})
 	relaytest.NoError(t, err)
-	for range 2 { // the second run is as after a crash between the mail and the end of the job
+	for range 2 { // the second run simulates a restart after the mail was stored and before the job was completed
 		if got, err := s.Run(t.Context(), f.jobs[o.Handle]); err != nil || got.(map[string]int64)["calls"] != 7 {
 			t.Fatal(got, err)
 		}
@@ -152,7 +152,7 @@ func TestRunMakesTheArchiveAndNotifiesOnce(t *testing.T) {
 		"Fetch them with your API token before 2026-11-20 14:00:00 UTC from\nhttps://gw/v2/sip/cdr/HANDLE/download\n"
 	relaytest.Equal(t, "the text of the mail", strings.ReplaceAll(m.Mail.Text, o.Handle, "HANDLE"), want)
 	relaytest.Equal(t, "address, kind and account of the mail", []any{m.Mail.To, m.Kind, int(m.Account)}, []any{"a@example.com", outbox.KindNotice, 3})
-	relaytest.Equal(t, "subject and message id of the mail", []string{m.MessageID, m.Mail.MessageID}, []string{o.Handle, o.Handle + "-ready@gw"})
+	relaytest.Equal(t, "object of the delivery and Message-ID of the mail", []string{m.MessageID, m.Mail.MessageID}, []string{o.Handle, o.Handle + "-ready@gw"})
 }
 
 func TestRunRetriesUnavailableAndFailsExpiredOrInvalidJobs(t *testing.T) {

@@ -200,7 +200,7 @@ func (l limitedCounter) stepsDue(t Total) Steps {
 		due |= Warned
 	}
 	if l.limit.HasAction() && t.Bytes >= l.limit.Monthly {
-		due |= Reached
+		due |= LimitReported
 	}
 	return due &^ t.Steps
 }

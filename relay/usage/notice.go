@@ -25,7 +25,7 @@ func (m *Meter) notifyDue(ctx context.Context, l limitedCounter, bytes int64, du
 		threshold    int64
 	}{
 		{Warned, LimitWarning, "is near its monthly limit", l.limit.Warning},
-		{Reached, LimitReached, "has reached its monthly limit", l.limit.Monthly},
+		{LimitReported, LimitReached, "has reached its monthly limit", l.limit.Monthly},
 	} {
 		if !due.Has(s.step) {
 			continue

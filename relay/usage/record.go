@@ -86,9 +86,9 @@ type Steps int
 
 // The steps.
 const (
-	Warned Steps = 1 << iota
-	Reached
-	Blocked // the suspension of all SIMs of a pool was ordered
+	Warned        Steps = 1 << iota
+	LimitReported       // the notification of the reached limit was sent
+	Blocked             // the suspension of all SIMs of a pool was ordered
 )
 
 // Has reports whether the set contains all of the steps.

@@ -124,20 +124,20 @@ func testARecordIsAddedOnce(t *testing.T, s *Store) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.AddSteps(t.Context(), 1, poolSubject, Reached); err != nil {
+	if err := s.AddSteps(t.Context(), 1, poolSubject, LimitReported); err != nil {
 		t.Fatal(err)
 	}
 	got, err := s.Totals(t.Context(), 1, []Subject{
 		simSubject, poolSubject, subject(OfSIM, "B", 202611), subject(OfSIM, "A", 202612), subject(OfPool, "p", 202612), subject(OfSIM, "p", 202611),
 	})
-	want := []Total{{Bytes: 23}, {Bytes: 20, Steps: Warned | Reached}, {Bytes: 400}, {Bytes: 1000}, {Bytes: 1000}, {}}
+	want := []Total{{Bytes: 23}, {Bytes: 20, Steps: Warned | LimitReported}, {Bytes: 400}, {Bytes: 1000}, {Bytes: 1000}, {}}
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the totals", got, want)
 	for _, limitBytes := range []int64{20, 21} { // the pool has used 20 bytes
-		relaytest.NoError(t, s.RemoveSteps(t.Context(), 1, poolSubject, Reached|Blocked, limitBytes))
+		relaytest.NoError(t, s.RemoveSteps(t.Context(), 1, poolSubject, LimitReported|Blocked, limitBytes))
 		got, err := s.Totals(t.Context(), 1, []Subject{poolSubject})
-		if err != nil || got[0].Steps.Has(Reached) != (limitBytes == 20) || !got[0].Steps.Has(Warned) || got[0].Bytes != 20 {
-			t.Errorf("RemoveSteps with limit %d: totals %+v, error %v; want Reached only with limit 20", limitBytes, got, err)
+		if err != nil || got[0].Steps.Has(LimitReported) != (limitBytes == 20) || !got[0].Steps.Has(Warned) || got[0].Bytes != 20 {
+			t.Errorf("RemoveSteps with limit %d: totals %+v, error %v; want LimitReported only with limit 20", limitBytes, got, err)
 		}
 	}
 	put(t, s, record(1, "z", "A", 0, 1)) // another record keeps the steps

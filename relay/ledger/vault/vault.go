@@ -49,8 +49,8 @@ type master struct {
 type Store interface {
 	// Keyset loads the keyset of an account; relay.KindNotFound if there is none.
 	Keyset(ctx context.Context, acct relay.AccountID) ([]byte, error)
-	// PutKeyset replaces the stored keyset (nil for none) by a fresh one. It returns
-	// relay.KindConflict if stored is not the stored keyset.
+	// PutKeyset replaces the keyset stored (nil for none) by a fresh one. It returns
+	// relay.KindConflict if the store has another keyset than stored.
 	PutKeyset(ctx context.Context, acct relay.AccountID, stored, fresh []byte) error
 }
 
@@ -117,7 +117,7 @@ func MissingKey(keys []string, keysets [][]byte) (id string, err error) {
 func (v *Vault) Seal(ctx context.Context, acct relay.AccountID, plain []byte, subject string) ([]byte, error) {
 	key := v.cachedKey(acct)
 	if !key.current {
-		handle, stored, err := v.load(ctx, acct, true)
+		handle, stored, err := v.currentKeyset(ctx, acct, true)
 		if err != nil {
 			return nil, err
 		}
@@ -152,10 +152,12 @@ func (v *Vault) Open(ctx context.Context, acct relay.AccountID, sealed []byte, s
 
 // OpenLoaded opens like Open, but only with loaded keys, without the store.
 func (v *Vault) OpenLoaded(acct relay.AccountID, sealed []byte, subject string) ([]byte, error) {
-	if key := v.cachedKey(acct).key; key != nil {
-		if plain, err := key.Decrypt(sealed, associatedData(acct, subject)); err == nil {
-			return plain, nil
-		}
+	key := v.cachedKey(acct).key
+	if key == nil {
+		return nil, fmt.Errorf("vault: account %s: its keys are not loaded", acct)
+	}
+	if plain, err := key.Decrypt(sealed, associatedData(acct, subject)); err == nil {
+		return plain, nil
 	}
 	return nil, fmt.Errorf("vault: account %s: %s cannot be decrypted: it was changed, or belongs to another record", acct, subject)
 }
@@ -177,9 +179,9 @@ func (v *Vault) Load(ctx context.Context, acct relay.AccountID) error {
 	return err
 }
 
-// Verify returns nil if sealed, a result of Seal, can be opened with the keyset that the store has
-// now: stored, nil for none. Otherwise the store was replaced by another one. Verify then drops the
-// loaded keys, so that the next Seal reads them again, and returns relay.KindUnavailable.
+// Verify checks the keyset that the store has now: stored, or nil if there is none. It returns nil if
+// the keyset opens sealed, a result of Seal. Otherwise the store was replaced by another one: Verify
+// drops the loaded keys, so that the next Seal reads them again, and returns relay.KindUnavailable.
 func (v *Vault) Verify(acct relay.AccountID, stored, sealed []byte, subject string) error {
 	key := v.cachedKey(acct)
 	if key.key == nil || !bytes.Equal(key.stored, stored) {
@@ -196,15 +198,11 @@ func (v *Vault) Verify(acct relay.AccountID, stored, sealed []byte, subject stri
 		_, err := key.key.Decrypt(sealed, associatedData(acct, subject))
 		opens = err == nil
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	if opens {
-		if k, ok := v.keys[acct]; ok && k.key == key.key { // the loaded keys have not changed, and match the stored keyset
-			k.stored = stored
-			v.keys[acct] = k
-		}
 		return nil
 	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	delete(v.keys, acct)
 	return relay.Errorf(relay.KindUnavailable, "vault: account %s: its keys in the database have changed: the database was replaced", acct)
 }
@@ -224,7 +222,7 @@ func associatedData(acct relay.AccountID, subject string) []byte {
 // Renew wraps an account's keyset by the newest master key and adds a fresh key to it, unless the
 // newest master key wraps it already. It does nothing for an account without a keyset.
 func (v *Vault) Renew(ctx context.Context, acct relay.AccountID) error {
-	_, _, err := v.load(ctx, acct, false)
+	_, _, err := v.currentKeyset(ctx, acct, false)
 	if relay.KindOf(err) == relay.KindNotFound {
 		return nil
 	}
@@ -272,13 +270,13 @@ type wrappedKeyset struct {
 	Keyset []byte `json:"keyset"`
 }
 
-// maxConflicts is the number of times that load starts again because the stored keyset has
+// maxConflicts is the number of times that currentKeyset starts again because the stored keyset has
 // changed: every other gateway may add a key at the same time.
 const maxConflicts = 100
 
-// load returns an account's keyset, and its stored form. It wraps the keyset by the newest master
-// key if necessary. With create set, load creates a missing keyset.
-func (v *Vault) load(ctx context.Context, acct relay.AccountID, create bool) (handle *keyset.Handle, stored []byte, err error) {
+// currentKeyset returns an account's keyset, and its stored form. It wraps the keyset by the newest
+// master key if necessary. With create set, it creates a missing keyset.
+func (v *Vault) currentKeyset(ctx context.Context, acct relay.AccountID, create bool) (handle *keyset.Handle, stored []byte, err error) {
 	for conflicts := 0; ; conflicts++ {
 		stored, err := v.store.Keyset(ctx, acct)
 		if relay.KindOf(err) == relay.KindNotFound && create {
