@@ -61,7 +61,8 @@ func frames(n int) []*decoders.Frame {
 	return frames
 }
 
-// summaryOf formats results: of each the value of its only reading, or its error.
+// summaryOf formats each result as "skipped", its error, the value of its only reading, or else the
+// whole result.
 func summaryOf(decoded []decoders.Decoded) string {
 	var texts []string
 	for _, d := range decoded {
@@ -89,8 +90,8 @@ var bombs = []struct{ name, code string }{
 	{"an endless loop", "for (;;);"},
 	{"an endless loop that catches all exceptions", "for (;;) try { for (;;); } catch (e) {} finally { for (;;); }"},
 	{"a string that doubles", "let s = 'xy'; for (;;) s += s"},
-	{"a string that join doubles", "let s = 'xy'; for (;;) s = [s, s].join(s)"},
-	{"a string that replace doubles", "let s = 'xy'; for (;;) s = s.replace(/x/g, s)"},
+	{"a string doubled by join", "let s = 'xy'; for (;;) s = [s, s].join(s)"},
+	{"a string doubled by replace", "let s = 'xy'; for (;;) s = s.replace(/x/g, s)"},
 	{"a string repeated 2 to the 40 times", "return {data: 'x'.repeat(2 ** 40)}"},
 	{"a list that doubles", "let a = [1]; for (;;) a = [...a, ...a]"},
 	{"a list that grows", "let a = []; for (;;) a.push({a: {b: [1, 2, 3]}})"},
@@ -160,7 +161,7 @@ func TestABombAtTheTopLevelIsNotSaved(t *testing.T) {
 	relaytest.Equal(t, "the frames of another codec", summaryOf(decoded), "0, 1")
 }
 
-func TestSourcesThatCannotBeParsedAreRefused(t *testing.T) {
+func TestSourcesThatDoNotCompileAreRefused(t *testing.T) {
 	p := newPool(t)
 	for _, tt := range []struct{ name, source, want string }{
 		{"a syntax error", "function decodeUplink(input) {\n  return { data: };\n}", "javascript: line 2, column 18: Unexpected token }"},
@@ -441,7 +442,7 @@ func BenchmarkDecodeBatch(b *testing.B) {
 
 func compileInProcess(source string) (decoders.Decoder, error) { return javascript.Compile(source) }
 
-func TestAWorkerSetsNeitherSkippedNorTheFormatOfAnError(t *testing.T) {
+func TestSkippedAndTheErrorFormatOfAWorkerAreIgnored(t *testing.T) {
 	var r result
 	relaytest.NoError(t, json.Unmarshal([]byte(`{"Skipped":true,"Failure":{"Format":"lpp","Field":"f","Offset":7,"Reason":"reason"}}`), &r))
 	want := decoders.Decoded{Err: &decoders.Error{Format: "javascript", Field: "f", Offset: -1, Reason: "reason"}}

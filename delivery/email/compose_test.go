@@ -44,15 +44,15 @@ func TestAHostileNameAddsNoHeaderField(t *testing.T) {
 	}
 }
 
-// parseMail parses a mail. It expects exactly the header fields of Compose and further, and lines
-// that every server accepts.
-func parseMail(t *testing.T, raw []byte, further ...string) *mail.Message {
+// parseMail parses a mail. It expects exactly the header fields of Compose and extraFields, and
+// only lines that every server accepts.
+func parseMail(t *testing.T, raw []byte, extraFields ...string) *mail.Message {
 	t.Helper()
 	m, err := mail.ReadMessage(strings.NewReader(string(raw)))
 	if err != nil {
 		t.Fatalf("parse the mail: %v in\n%s", err, raw)
 	}
-	want := append([]string{"From", "To", "Subject", "Date", "Message-Id", "Mime-Version", "Content-Type", "Content-Transfer-Encoding"}, further...)
+	want := append([]string{"From", "To", "Subject", "Date", "Message-Id", "Mime-Version", "Content-Type", "Content-Transfer-Encoding"}, extraFields...)
 	var got []string
 	for name, values := range m.Header {
 		got = append(got, name)
@@ -92,7 +92,7 @@ func TestMessageIDsGetADomainAndInvalidOnesAreRefused(t *testing.T) {
 }
 
 // FuzzCompose parses composed mails: they have only allowed header fields, and their subject and
-// text are unchanged.
+// text are those of fieldText and bodyText.
 func FuzzCompose(f *testing.F) {
 	f.Add("a@example.test", "SMS from Zoë", "Hello\n.\nworld", "X-Name", "value", "Gateway")
 	f.Add("\"a b\"@example.test", "=?utf-8?q?x?=", "\r\n\r\n", "Content-class", "MS-OMS-SMS\r\nBcc: x", "")

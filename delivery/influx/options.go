@@ -53,7 +53,7 @@ func (o Options) withDefaults() (Options, error) {
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return o, fmt.Errorf("influx: url must not have a user, a query or a fragment; put credentials into the token")
 	case strings.Trim(o.Bucket, "/ ") == "":
-		return o, fmt.Errorf("influx: bucket must be a bucket, or database/retention-policy")
+		return o, fmt.Errorf("influx: bucket is missing: set a bucket, or database or database/retention-policy for InfluxDB 1.8")
 	case strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r == 0x7f }):
 		return o, fmt.Errorf("influx: token must not contain spaces or control characters")
 	case o.Language != Auto && o.Language != InfluxQL && o.Language != Flux:

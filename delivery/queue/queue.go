@@ -113,7 +113,7 @@ type Queue struct {
 	timer      *timer.Timer
 	reconciler lease.Reconciler[outbox.Ref]
 
-	retries chan retry // retries to enqueue
+	scheduled chan scheduledAttempt // for scheduleLoop
 
 	attemptCtx     context.Context // ends when attempts must end
 	cancelAttempts context.CancelFunc
@@ -131,7 +131,7 @@ func New(deps Deps, o Options) (*Queue, error) {
 	}
 	q := &Queue{deps: withDefaultDeps(deps), opts: withDefaults(o)}
 	q.attemptCtx, q.cancelAttempts = context.WithCancel(context.Background())
-	q.retries = make(chan retry, 4096)
+	q.scheduled = make(chan scheduledAttempt, 4096)
 	q.leases = lease.NewSet(lease.Options[outbox.Ref]{Store: q.deps.Store, Gate: q.deps.Gate, Duration: q.opts.Lease, Now: q.deps.Now, Log: q.deps.Logger})
 	q.inFlight = newInFlight(q.opts, q.leases, q.deps.Now, q.makeAttempt)
 	q.breakers = newBreakers(q.deps, q.opts)
@@ -150,7 +150,7 @@ func New(deps Deps, o Options) (*Queue, error) {
 			if q.leases.Has(ref) || now.Sub(scheduledAt) < rescheduleAfter {
 				return scheduledAt
 			}
-			q.schedule(retry{ref: ref})
+			q.schedule(scheduledAttempt{ref: ref})
 			return now
 		},
 	}
@@ -203,9 +203,9 @@ func (q *Queue) Stats() Stats {
 	}
 }
 
-// enqueueWorkers is the number of goroutines that enqueue retries in asynq and lease due
+// scheduleWorkers is the number of goroutines that create timers in asynq and lease due
 // deliveries; each call takes a round trip.
-const enqueueWorkers = 8
+const scheduleWorkers = 8
 
 // Start begins to process tasks and to schedule due deliveries. attempter makes the attempts.
 // New has no such parameter because the attempter adds delivery reports to the queue and is
@@ -216,7 +216,7 @@ func (q *Queue) Start(attempter Attempter) error {
 	loopCtx, cancel := context.WithCancel(context.Background())
 	q.stopLoops = cancel
 	q.outcomes.Start()
-	for range enqueueWorkers {
+	for range scheduleWorkers {
 		q.enqueuing.Go(q.scheduleLoop)
 	}
 	if err := q.timer.Start(q.onTimer); err != nil {
@@ -256,7 +256,7 @@ func (q *Queue) Stop(ctx context.Context) error {
 	if _, err := q.breakers.share(ctx); err != nil {
 		q.deps.Logger.WarnContext(ctx, "cannot synchronize breakers", "error", err)
 	}
-	close(q.retries)
+	close(q.scheduled)
 	q.enqueuing.Wait()
 	err := q.timer.Close()
 	if unsaved > 0 {

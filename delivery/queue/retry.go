@@ -11,14 +11,14 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// retry is an attempt that scheduleLoop has to schedule: a repeated attempt, or the first attempt of
-// a delivery whose lease has expired or whose turn has come. A zero dueAt means now.
-type retry struct {
+// scheduledAttempt is an attempt for scheduleLoop: a repeated attempt, or the first attempt of a
+// delivery whose lease has expired or whose turn has come. A zero dueAt means now.
+type scheduledAttempt struct {
 	ref   outbox.Ref
 	dueAt time.Time
 }
 
-// outcomesSaved ends the holds on deliveries. It schedules their retries and the deliveries
+// outcomesSaved drops the leases of deliveries. It schedules their next attempts and the deliveries
 // that are next in ordered queues. If these are too many at once, the reconciler schedules
 // the remaining deliveries when they are due.
 func (q *Queue) outcomesSaved(saved []outbox.Outcome, nextRefs []outbox.Ref) {
@@ -26,64 +26,64 @@ func (q *Queue) outcomesSaved(saved []outbox.Outcome, nextRefs []outbox.Ref) {
 		q.leases.Drop(outbox.Ref{Account: saved[i].Account, ID: saved[i].ID})
 	}
 	for _, ref := range nextRefs {
-		q.schedule(retry{ref: ref})
+		q.schedule(scheduledAttempt{ref: ref})
 	}
 	for i := range saved {
 		if o := &saved[i]; !o.NextAttemptAt.IsZero() {
-			q.schedule(retry{outbox.Ref{Account: o.Account, ID: o.ID}, o.NextAttemptAt})
+			q.schedule(scheduledAttempt{outbox.Ref{Account: o.Account, ID: o.ID}, o.NextAttemptAt})
 		}
 	}
 }
 
-func (q *Queue) schedule(r retry) {
+func (q *Queue) schedule(a scheduledAttempt) {
 	select {
-	case q.retries <- r:
+	case q.scheduled <- a:
 	default:
 	}
 }
 
-// maxEnqueued is the largest number of retries enqueued in one round.
-const maxEnqueued = 200
+// maxRound is the largest number of scheduled attempts that scheduleLoop takes at a time.
+const maxRound = 200
 
 // scheduleLoop attempts the deliveries that are due now, and creates timers for the others.
 func (q *Queue) scheduleLoop() {
-	for r := range q.retries {
+	for a := range q.scheduled {
 		ctx, cancel := context.WithTimeout(q.attemptCtx, 5*time.Second)
 		var due []outbox.Ref
-		var postponed []retry
+		var later []scheduledAttempt
 		for n, hasMore := 1, true; hasMore; n++ {
-			if r.dueAt.IsZero() {
-				due = append(due, r.ref)
+			if a.dueAt.IsZero() {
+				due = append(due, a.ref)
 			} else {
-				postponed = append(postponed, r)
+				later = append(later, a)
 			}
-			r, hasMore = q.nextRetry(n)
+			a, hasMore = q.nextScheduled(n)
 		}
 		if err := q.attemptDue(ctx, due); err != nil { // first: it does not need Redis
-			q.logPostponed(err)
+			q.logScheduleError(err)
 		}
-		for _, r := range postponed {
-			if _, err := q.timer.Schedule(ctx, timer.Ref(r.ref), r.dueAt); err != nil {
-				q.logPostponed(err)
+		for _, a := range later {
+			if _, err := q.timer.Schedule(ctx, timer.Ref(a.ref), a.dueAt); err != nil {
+				q.logScheduleError(err)
 			}
 		}
 		cancel()
 	}
 }
 
-func (q *Queue) nextRetry(n int) (r retry, ok bool) {
-	if n >= maxEnqueued {
-		return r, false
+func (q *Queue) nextScheduled(n int) (a scheduledAttempt, ok bool) {
+	if n >= maxRound {
+		return a, false
 	}
 	select {
-	case r, ok = <-q.retries:
-		return r, ok
+	case a, ok = <-q.scheduled:
+		return a, ok
 	default:
-		return r, false
+		return a, false
 	}
 }
 
-func (q *Queue) logPostponed(err error) {
+func (q *Queue) logScheduleError(err error) {
 	if q.attemptCtx.Err() == nil {
 		q.deps.Logger.Debug("delivery left to the reconciler", "error", err)
 	}
@@ -138,8 +138,8 @@ func (q *Queue) onTimer(ctx context.Context, due timer.Ref) error {
 	}
 }
 
-// admitAll admits deliveries that were leased until leaseEnd. Deliveries without capacity are
-// postponed, so that they do not block other due deliveries. complete means that every
+// admitAll admits deliveries that were leased until leaseEnd. Deliveries for which inFlight
+// has no capacity are postponed, so that they do not block other due deliveries. complete means that every
 // delivery was admitted; otherwise wait is the delay of the last postponed delivery.
 func (q *Queue) admitAll(ds []outbox.Delivery, leaseEnd time.Time) (wait time.Duration, complete bool) {
 	unplaced := make(lease.LeasesByDelay[outbox.Ref])

@@ -30,8 +30,8 @@ type accountJSON struct {
 	Undecryptable bool            `json:"unopened,omitempty"`
 }
 
-// accountsOf returns accounts for an answer, with masked URLs if the caller may not read texts of
-// messages.
+// accountsOf returns accounts for an answer. The secret parts of URLs are masked. The path is masked
+// too if the caller may not read texts of messages.
 func (s *Surface) accountsOf(c *fiber.Ctx, accounts ...account.Account) ([]accountJSON, error) {
 	ids := httpd.Each(accounts, func(a account.Account) relay.AccountID { return a.ID })
 	balances, err := s.Credit.Balances(c.UserContext(), ids)
@@ -169,8 +169,8 @@ func (s *Surface) accountNames(ctx context.Context) (map[relay.AccountID]string,
 	return names, err
 }
 
-// checkedNames returns the accounts' names by id, or the problems of the parameters.
-func (s *Surface) checkedNames(sel *selection) (map[relay.AccountID]string, error) {
+// namesIfValid returns the accounts' names by id, or the problems of the parameters.
+func (s *Surface) namesIfValid(sel *selection) (map[relay.AccountID]string, error) {
 	if err := sel.Err(); err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (s *Surface) checkedNames(sel *selection) (map[relay.AccountID]string, erro
 // findWithNames returns the accounts' names by id and the records that find returns, or the problems
 // of the parameters.
 func findWithNames[F, T any](s *Surface, sel *selection, f F, find func(context.Context, F) ([]T, error)) (names map[relay.AccountID]string, found []T, err error) {
-	if names, err = s.checkedNames(sel); err != nil {
+	if names, err = s.namesIfValid(sel); err != nil {
 		return nil, nil, err
 	}
 	found, err = find(sel.c.UserContext(), f)

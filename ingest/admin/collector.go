@@ -112,7 +112,7 @@ func NewJournalCollector(intakes []*intake.Intake) prometheus.Collector {
 		{"entries_quarantined_total", "Entries quarantined or unrouted.", func(j journal) float64 { return float64(j.Quarantined) }},
 		{"entries_deferred_total", "Entries deferred because the account's codecs used up their time or exceeded a limit, or the post was large.", func(j journal) float64 { return float64(j.Deferred) }},
 		{"entries_pending", "Entries accepted and not yet processed.", func(j journal) float64 { return float64(j.Lag) }},
-		{"processing_stalled", "1 while processing waits for a back end, else 0.", func(j journal) float64 { return boolValue(j.Waiting != "") }},
+		{"processing_stalled", "1 while processing waits for a back end, else 0.", func(j journal) float64 { return boolValue(j.Outage != "") }},
 		{"journal_bytes", "Size of the journal on disk.", func(j journal) float64 { return float64(j.Journal.Bytes) }},
 		{"journal_limit_bytes", "Size at which the journal accepts no more entries.", func(j journal) float64 { return float64(j.Journal.MaxBytes) }},
 		{"journal_gaps", "Unreadable ranges of the journal, as found at the start.", func(j journal) float64 { return float64(j.Journal.Gaps) }},

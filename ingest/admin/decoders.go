@@ -28,7 +28,7 @@ type decoderJSON struct {
 func (s *Surface) listDecoders(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
 	acct, limit, cursor := sel.account(), sel.limit(), sel.option("cursor")
-	names, err := s.checkedNames(sel)
+	names, err := s.namesIfValid(sel)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (s *Surface) listDevices(c *fiber.Ctx, sel *selection) error {
 		Order: oneOf(sel, "order", iot.ByAccount, iot.SilentFirst),
 		Limit: min(sel.limit(), maxDevices), Cursor: sel.option("cursor"),
 	}
-	names, err := s.checkedNames(sel)
+	names, err := s.namesIfValid(sel)
 	if err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ type claimJSON struct {
 // listIdentifiers lists device EUIs and MAC addresses with the accounts that claimed them.
 func (s *Surface) listIdentifiers(c *fiber.Ctx, sel *selection) error {
 	prefix, cursor, limit := sel.text("q"), sel.option("cursor"), sel.limit()
-	names, err := s.checkedNames(sel)
+	names, err := s.namesIfValid(sel)
 	if err != nil {
 		return err
 	}

@@ -20,9 +20,9 @@ type ledgerJSON struct {
 	AccountName string          `json:"account_name"`
 	Name        string          `json:"name"`
 	Declared    bool            `json:"declared"` // false if only the log of the ledger remains
-	Hash        string          `json:"hash"`
-	Claims      int64           `json:"claims"` // the limit for each token; 0 means without limit
-	Expiry      string          `json:"expiry"` // the lifetime of tokens; "" means without limit
+	Hash        string          `json:"hash"`     // a random identifier of the ledger, not a digest
+	Claims      int64           `json:"claims"`   // the limit for each token; 0 means without limit
+	Expiry      string          `json:"expiry"`   // the lifetime of tokens; "" means without limit
 	Entries     int64           `json:"entries"`
 	Signed      int64           `json:"signed"`     // the number of entries that the head covers
 	Checkpoint  string          `json:"checkpoint"` // the signed head; "" if there is none yet
@@ -113,19 +113,19 @@ func (s *Surface) listLedgerTokens(c *fiber.Ctx, sel *selection) error {
 
 // ledgerTokenJSON is a token with the proof of its history.
 type ledgerTokenJSON struct {
-	ID           string          `json:"id"`
-	Account      relay.AccountID `json:"account"`
-	AccountName  string          `json:"account_name"`
-	Ledger       string          `json:"ledger"`
-	CreatedAt    string          `json:"created_at"`
-	ExpiresAt    *string         `json:"expires_at"` // null means never
-	Claimed      int64           `json:"claimed"`
-	Remaining    *int64          `json:"remaining"`     // null means without limit
-	NeedsPrivate bool            `json:"needs_private"` // the use of the token requires its private token
-	Metadata     json.RawMessage `json:"metadata"`      // null if there is none
-	Head         headJSON        `json:"head"`
-	All          string          `json:"all"` // the signed statement that Entries is complete
-	Entries      []provenJSON    `json:"entries"`
+	ID                   string          `json:"id"`
+	Account              relay.AccountID `json:"account"`
+	AccountName          string          `json:"account_name"`
+	Ledger               string          `json:"ledger"`
+	CreatedAt            string          `json:"created_at"`
+	ExpiresAt            *string         `json:"expires_at"` // null means never
+	Claimed              int64           `json:"claimed"`
+	Remaining            *int64          `json:"remaining"`     // null means without limit
+	RequiresPrivateToken bool            `json:"needs_private"` // a claim must also present the private token
+	Metadata             json.RawMessage `json:"metadata"`      // null if there is none
+	Head                 headJSON        `json:"head"`
+	All                  string          `json:"all"` // the signed statement that Entries is complete
+	Entries              []provenJSON    `json:"entries"`
 }
 
 // headJSON is the signed head of a ledger.
@@ -161,7 +161,7 @@ func (s *Surface) getLedgerToken(c *fiber.Ctx, sel *selection) error {
 	}
 	view := ledgerTokenJSON{
 		ID: t.ID, Account: acct, AccountName: names[acct], Ledger: t.Ledger, CreatedAt: formatTime(t.CreatedAt), ExpiresAt: formatTimeOrNil(t.ExpiresAt),
-		Claimed: t.Claimed, Remaining: t.Remaining(), NeedsPrivate: t.PrivateID != "", Metadata: t.Metadata,
+		Claimed: t.Claimed, Remaining: t.Remaining(), RequiresPrivateToken: t.PrivateID != "", Metadata: t.Metadata,
 		Head: headJSON{h.Head.Origin, h.Head.Size, h.Head.Root.String(), h.Meta.Signature, h.Meta.Key}, All: h.Meta.All, Entries: make([]provenJSON, len(h.Data)),
 	}
 	for i, e := range h.Data {

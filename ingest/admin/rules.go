@@ -16,10 +16,10 @@ import (
 
 type ruleJSON struct {
 	rule.Document
-	Account   relay.AccountID   `json:"account"`
-	Failures  rule.FailuresText `json:"failures"`
-	CreatedAt string            `json:"created_at"`
-	UpdatedAt string            `json:"updated_at"`
+	Account   relay.AccountID       `json:"account"`
+	Failures  rule.FailuresDocument `json:"failures"`
+	CreatedAt string                `json:"created_at"`
+	UpdatedAt string                `json:"updated_at"`
 	// Undecryptable means that the record cannot be decrypted (see relay.ErrUndecryptable). Its
 	// encrypted fields are omitted.
 	Undecryptable bool `json:"unopened,omitempty"`
@@ -31,7 +31,7 @@ type alarmJSON struct {
 	RuleID     string          `json:"rule_id"`
 	DeviceID   string          `json:"device_id"`
 	DeviceName string          `json:"device_name"` // or the device's identifier; empty if the device was deleted
-	rule.AlarmText
+	rule.AlarmDocument
 }
 
 // alarmsOf returns alarms for an answer.
@@ -53,7 +53,7 @@ func (s *Surface) alarmsOf(ctx context.Context, found []rule.AccountRecord[rule.
 		d := devices[a.Account][a.Record.DeviceID]
 		views[i] = alarmJSON{
 			ID: a.Record.ID, Account: a.Account, RuleID: a.Record.RuleID, DeviceID: a.Record.DeviceID, DeviceName: cmp.Or(d.Name, d.Identifier),
-			AlarmText: rule.AlarmTextOf(a.Record, time.RFC3339Nano),
+			AlarmDocument: rule.AlarmDocumentOf(a.Record, time.RFC3339Nano),
 		}
 	}
 	return views, nil
@@ -81,7 +81,7 @@ func (s *Surface) listRules(c *fiber.Ctx, sel *selection) error {
 	views := httpd.Each(found, func(owned rule.AccountRecord[rule.Rule]) ruleJSON {
 		r := owned.Record
 		return ruleJSON{
-			rule.DocumentOf(r), owned.Account, rule.FailuresTextOf(r.Failures, time.RFC3339Nano), formatTime(r.CreatedAt), formatTime(r.UpdatedAt), r.Undecryptable,
+			rule.DocumentOf(r), owned.Account, rule.FailuresDocumentOf(r.Failures, time.RFC3339Nano), formatTime(r.CreatedAt), formatTime(r.UpdatedAt), r.Undecryptable,
 		}
 	})
 	return sendPage(c, views, nextCursor)

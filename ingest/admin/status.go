@@ -100,7 +100,7 @@ func (s *Surface) status(c *fiber.Ctx) error {
 		st := i.Status()
 		return journalJSON{
 			Kind: string(i.Kind()), Accepted: st.Accepted, Processed: st.Processed, Quarantined: st.Quarantined, Deferred: st.Deferred,
-			Lag: st.Lag, Waiting: st.Waiting, Bytes: st.Journal.Bytes, Gaps: st.Journal.Gaps,
+			Lag: st.Lag, Waiting: st.Outage, Bytes: st.Journal.Bytes, Gaps: st.Journal.Gaps,
 		}
 	})
 	maps.Copy(view.StoredBytes, s.Program.Stored())

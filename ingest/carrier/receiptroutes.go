@@ -54,11 +54,11 @@ func (s *Surface) MountReceipts(app *fiber.App, auth *httpd.Auth, receipts Intak
 	}
 	for kind := range receiptParsers() {
 		if a, ok := s.adapters[kind]; ok {
-			admit := requireSignedURL(signer, auth.Require(account.Carrier, style()))
+			admit := requireSignedURL(signer, auth.Require(account.Carrier, authStyle()))
 			mount(group, kind, admit, s.acceptPost(receipts, kind, a, parse)) // the answer is the same as to a message
 		}
 	}
-	group.Use(auth.Require(account.Carrier, style()))
+	group.Use(auth.Require(account.Carrier, authStyle()))
 }
 
 // requireSignedURL accepts URLs with a valid signature and passes other requests to fallback.

@@ -60,7 +60,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 			}
 			return nil
 		}
-		admit := auth.Require(account.Carrier, style())
+		admit := auth.Require(account.Carrier, authStyle())
 		if a.Verify != nil {
 			admit = auth.RequireSigned(account.Carrier, signedStyle(), httpd.Signature{
 				Source: func(c *fiber.Ctx) string { return utils.CopyString(c.Params("source")) },
@@ -76,7 +76,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 		}
 		mount(inbound, name, admit, s.acceptPost(s.intake, name, a, parse))
 	}
-	inbound.Use(auth.Require(account.Carrier, style())) // unauthenticated clients get 401, not 404
+	inbound.Use(auth.Require(account.Carrier, authStyle())) // unauthenticated clients get 401, not 404
 }
 
 // mount adds the paths of a kind, without and with a source. It refuses HEAD, which fiber
@@ -94,8 +94,8 @@ func mount(group fiber.Router, kind string, admit, handler fiber.Handler) {
 	}
 }
 
-// style returns WebhookStyle with a Basic challenge, which Twilio needs to send credentials.
-func style() httpd.Style {
+// authStyle returns WebhookStyle with a Basic challenge, which Twilio needs to send credentials.
+func authStyle() httpd.Style {
 	s := httpd.WebhookStyle()
 	refuse := s.Unauthenticated
 	s.Unauthenticated = func(c *fiber.Ctx) error {
@@ -108,7 +108,7 @@ func style() httpd.Style {
 // signedStyle returns the style for carriers that sign. It ignores a carrier's JWT in Authorization,
 // which is not a token of the gateway.
 func signedStyle() httpd.Style {
-	s := style()
+	s := authStyle()
 	credential := s.Credential
 	s.Credential = func(c *fiber.Ctx) string {
 		if isJWT(httpd.Bearer(c)) {

@@ -10,9 +10,9 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// LateStatuses sets the statuses of events of all gateways after their journal records were
-// processed: of the first part of a reassembled message, and of a receipt that matched its
-// message later. It implements inbound.LateStatuses and message.Events.
+// LateStatuses changes the status of an event after its journal record was processed, on whichever
+// gateway received the event. Two kinds of event need this: the first part of a reassembled message,
+// and a receipt that arrived before its message was known. LateStatuses implements inbound.LateStatuses and message.Events.
 type LateStatuses struct {
 	statuses func(node string) *event.Statuses
 }
@@ -35,8 +35,8 @@ func (l *LateStatuses) Put(ctx context.Context, m *inbound.Message, r inbound.Re
 	}})
 }
 
-// Applied clears the state unrouted of receipts that have since matched a message.
-func (l *LateStatuses) Applied(ctx context.Context, events []string) error {
+// SetApplied sets the events of receipts that have since matched a message from unrouted to done.
+func (l *LateStatuses) SetApplied(ctx context.Context, events []string) error {
 	statusesByNode := make(map[string][]event.Status)
 	for _, id := range events {
 		node, seq, err := splitID(id, event.Receipt)

@@ -53,7 +53,7 @@ type post struct {
 func (p *Processor) Parse(item *intake.Item) (content *post, keys []uint64, err error) {
 	content = &post{}
 	if item.Entry.Path == simPath {
-		content.uses, content.notes, content.problems = cdr.ParseUses(item.Entry.Body)
+		content.uses, content.notes, content.problems = cdr.ParseUsage(item.Entry.Body)
 	} else {
 		content.calls, content.notes, content.problems = cdr.Parse(item.Entry.Body)
 	}

@@ -21,7 +21,7 @@ type Intake interface {
 
 // Options are optional settings; the zero value works.
 type Options struct {
-	BodyLimit int // bytes, also of an inflated body; 0 means 4 MiB
+	BodyLimit int // maximum size of a body in bytes, before and after decompression; 0 means 4 MiB
 	Logger    *slog.Logger
 }
 
@@ -54,14 +54,14 @@ type format struct {
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	for _, f := range []format{
 		{sipPath, cdr.Source, func(b []byte) (int, []error) { found, _, problems := cdr.Parse(b); return len(found), problems }},
-		{simPath, cdr.UseSource, func(b []byte) (int, []error) { found, _, problems := cdr.ParseUses(b); return len(found), problems }},
+		{simPath, cdr.UsageSource, func(b []byte) (int, []error) { found, _, problems := cdr.ParseUsage(b); return len(found), problems }},
 	} {
 		app.Post(f.path, auth.Require(account.Carrier, httpd.WebhookStyle()), func(c *fiber.Ctx) error { return s.accept(c, f) })
 	}
 }
 
-// accept parses a post, writes it to the journal and answers. It refuses a post without a valid
-// record, unless a record is impossible (cdr.IsImpossible): such a post is journalled as evidence.
+// accept parses a post, writes it to the journal and answers. It refuses a post without a valid record,
+// unless the values of a well-formed record are impossible (cdr.IsImpossible): they show a fault.
 func (s *Surface) accept(c *fiber.Ctx, f format) error {
 	body, err := httpd.Body(c, s.bodyLimit)
 	if err != nil {

@@ -282,7 +282,7 @@ func (i *Intake) Kind() event.Kind { return i.kind }
 type Status struct {
 	Journal     journal.Stats
 	Lag         uint64 // entries accepted and not processed yet
-	Waiting     string // the error that blocks processing; empty if there is none
+	Outage      string // the error that blocks processing; empty if there is none
 	Accepted    uint64 // since the start
 	Processed   uint64
 	Quarantined uint64
@@ -299,7 +299,7 @@ func (i *Intake) Status() Status {
 		s.Lag = lastSeq - committed
 	}
 	if err := i.outage.Load(); err != nil {
-		s.Waiting = (*err).Error()
+		s.Outage = (*err).Error()
 	}
 	return s
 }

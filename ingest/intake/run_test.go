@@ -30,7 +30,7 @@ func TestEntriesAreProcessedOnceInOrder(t *testing.T) {
 	relaytest.Equal(t, "the number of accepted entries", s.Accepted, 100)
 	relaytest.Equal(t, "the number of processed entries", s.Processed, 100)
 	relaytest.Equal(t, "the number of quarantined entries", s.Quarantined, 0)
-	relaytest.Equal(t, "the outage", s.Waiting, "")
+	relaytest.Equal(t, "the outage", s.Outage, "")
 }
 
 func TestWorkersLimitConcurrency(t *testing.T) {
@@ -78,7 +78,8 @@ func TestTheCheckpointWaitsForEarlierBatches(t *testing.T) {
 	r.waitProcessed()
 }
 
-func TestFailingEntriesAreQuarantined(t *testing.T) {
+// Quarantined counts unrouted entries too.
+func TestEntriesWithAStatusAreCounted(t *testing.T) {
 	cases := map[string]struct {
 		onItem func(Item) (*event.Status, error)
 		want   map[uint64]string
@@ -99,7 +100,7 @@ func TestFailingEntriesAreQuarantined(t *testing.T) {
 				return nil, nil
 			}, map[uint64]string{1: "quarantined: invalid \uFFFD text", 41: "quarantined: invalid \uFFFD text"},
 		},
-		"a status of the processor": {
+		"an entry that the processor reports as unrouted": {
 			func(item Item) (*event.Status, error) {
 				if item.Seq == 2 {
 					return &event.Status{ID: item.ID, Seq: item.Seq, State: event.Unrouted, Reason: "nobody"}, nil
@@ -128,7 +129,7 @@ func TestFailingEntriesAreQuarantined(t *testing.T) {
 			relaytest.Equal(t, "the number of entries with a result", ended, 60)
 			relaytest.Equal(t, "the number of processed entries", s.Processed, 60)
 			relaytest.Equal(t, "the number of quarantined entries", s.Quarantined, uint64(len(tc.want)))
-			relaytest.Equal(t, "the outage", s.Waiting, "")
+			relaytest.Equal(t, "the outage", s.Outage, "")
 		})
 	}
 }
@@ -139,7 +140,7 @@ func TestAFailingEntryDoesNotBlockProcessing(t *testing.T) {
 	r.accept(1)
 	r.run()
 	r.waitProcessed()
-	relaytest.Equal(t, "the outage", r.Status().Waiting, "")
+	relaytest.Equal(t, "the outage", r.Status().Outage, "")
 	relaytest.Equal(t, "the intake is blocked", r.Blocked(), false)
 }
 
@@ -154,10 +155,10 @@ func TestNoEntryIsQuarantinedWhileABackEndIsDown(t *testing.T) {
 	}, nil)
 	r.accept(20)
 	r.run()
-	r.await("the status has the outage", func() bool { return strings.Contains(r.Status().Waiting, "redis is down") })
+	r.await("the status has the outage", func() bool { return strings.Contains(r.Status().Outage, "redis is down") })
 	r.waitProcessed()
 	relaytest.Equal(t, "the number of statuses", len(r.statuses.reasons()), 0)
-	relaytest.Equal(t, "the outage", r.Status().Waiting, "")
+	relaytest.Equal(t, "the outage", r.Status().Outage, "")
 	relaytest.Equal(t, "the number of times entry 1 was processed", r.p.processedCount(1), 1)
 }
 

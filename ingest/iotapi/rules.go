@@ -16,15 +16,15 @@ import (
 
 type ruleJSON struct {
 	rule.Document
-	Failures  rule.FailuresText `json:"failures"`
-	CreatedAt string            `json:"created_at"`
-	UpdatedAt string            `json:"updated_at"`
+	Failures  rule.FailuresDocument `json:"failures"`
+	CreatedAt string                `json:"created_at"`
+	UpdatedAt string                `json:"updated_at"`
 }
 
 func ruleOf(r rule.Rule) ruleJSON {
 	return ruleJSON{
 		Document: rule.DocumentOf(r), CreatedAt: formatTime(r.CreatedAt), UpdatedAt: formatTime(r.UpdatedAt),
-		Failures: rule.FailuresTextOf(r.Failures, iot.TimeFormat),
+		Failures: rule.FailuresDocumentOf(r.Failures, iot.TimeFormat),
 	}
 }
 
@@ -79,7 +79,7 @@ func (s *Surface) listRules(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"data": views, "meta": fiber.Map{"pagination": httpd.PaginationOf(page, len(views), len(rules))}})
 }
 
-func (s *Surface) tryRule(c *fiber.Ctx) ([]rule.TrialText, error) {
+func (s *Surface) tryRule(c *fiber.Ctx) ([]rule.TrialDocument, error) {
 	var request rule.TrialRequest
 	if _, err := decodeBody(c, &request); err != nil {
 		return nil, err
@@ -92,9 +92,9 @@ func (s *Surface) tryRule(c *fiber.Ctx) ([]rule.TrialText, error) {
 	if err != nil {
 		return nil, request.MapFields(err)
 	}
-	trials := make([]rule.TrialText, len(results))
+	trials := make([]rule.TrialDocument, len(results))
 	for i, r := range results {
-		if trials[i], err = rule.TrialTextOf(c.UserContext(), r, iot.TimeFormat, s.Preview); err != nil {
+		if trials[i], err = rule.TrialDocumentOf(c.UserContext(), r, iot.TimeFormat, s.Preview); err != nil {
 			return nil, err
 		}
 	}
@@ -105,11 +105,11 @@ type alarmJSON struct {
 	ID       string `json:"id"`
 	RuleID   string `json:"rule_id"`
 	DeviceID string `json:"device_id"`
-	rule.AlarmText
+	rule.AlarmDocument
 }
 
 func alarmOf(a rule.Alarm) alarmJSON {
-	return alarmJSON{ID: a.ID, RuleID: a.RuleID, DeviceID: a.DeviceID, AlarmText: rule.AlarmTextOf(a, iot.TimeFormat)}
+	return alarmJSON{ID: a.ID, RuleID: a.RuleID, DeviceID: a.DeviceID, AlarmDocument: rule.AlarmDocumentOf(a, iot.TimeFormat)}
 }
 
 // listAlarms lists alarms, newest first. The range includes the whole second of to, because
@@ -170,7 +170,7 @@ func (s *Surface) muteAlarms(c *fiber.Ctx) (rule.Mute, error) {
 	return s.Rules.Mute(c.UserContext(), httpd.AccountOf(c), request, actor(c))
 }
 
-func muteOf(m rule.Mute) rule.MuteText { return rule.MuteTextOf(m, iot.TimeFormat) }
+func muteOf(m rule.Mute) rule.MuteDocument { return rule.MuteDocumentOf(m, iot.TimeFormat) }
 
 func (s *Surface) unmuteAlarms(c *fiber.Ctx) error {
 	i := listInput(c)

@@ -212,8 +212,8 @@ func journals(intakes []*intake.Intake) []admin.Backend {
 	for _, intake := range intakes {
 		backends = append(backends, admin.Backend{Name: "journal " + string(intake.Kind()), Note: "embedded", Check: func(context.Context) error {
 			s := intake.Status()
-			if s.Waiting != "" {
-				return fmt.Errorf("processing is waiting: %s", s.Waiting)
+			if s.Outage != "" {
+				return fmt.Errorf("processing is waiting: %s", s.Outage)
 			}
 			return s.Journal.Err
 		}})

@@ -24,7 +24,8 @@ type checkConfigCommand struct {
 }
 
 // Run checks a configuration file with the environment, the files that it names, and its inventory,
-// and warns of unknown variables. It checks an inventory without the records of a gateway.
+// and warns of unknown variables. It checks a file that is an inventory
+// alone, without the records of a gateway.
 func (c checkConfigCommand) Run(env client.Environment) error {
 	if data, err := os.ReadFile(c.File); err == nil && document.Recognises(data) {
 		cfg, err := config.Load("", env.Variables)
@@ -79,7 +80,7 @@ func checkInventory(cfg config.Config, path string, data []byte) (*document.Docu
 // checkSettings returns an error for each setting that config.Load accepts, but with which a
 // gateway does not start: missing and damaged files, and values that the client of a back end
 // refuses. It opens no connections and changes nothing. It skips files of the data directory
-// that it cannot read, because the gateway may run as another user.
+// that it cannot read, because the gateway may run as another user, and a ledger key to be created.
 func checkSettings(cfg config.Config) error {
 	var errs []error
 	check := func(setting string, err error) { errs = append(errs, settingError(setting, err)) }
@@ -104,7 +105,7 @@ func checkSettings(cfg config.Config) error {
 		check("smtp", err)
 	}
 	keys, err := masterKeys(cfg)
-	if unreadable := errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission); cfg.Ledger.MasterKeyFile != "" || !unreadable {
+	if missingOrUnreadable := errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission); cfg.Ledger.MasterKeyFile != "" || !missingOrUnreadable {
 		if err == nil {
 			_, err = vault.New(nil, keys)
 		}

@@ -205,8 +205,8 @@ func (r *recovery) progress(ctx context.Context) (remaining int, line string, er
 		intake := r.intakes[kind]
 		s := intake.Status()
 		parts = append(parts, fmt.Sprintf("%s %d of %d", kind, r.totals[kind]-min(s.Lag, r.totals[kind]), r.totals[kind]))
-		if s.Waiting != "" {
-			err = errors.Join(err, fmt.Errorf("%s: %s", kind, s.Waiting))
+		if s.Outage != "" {
+			err = errors.Join(err, fmt.Errorf("%s: %s", kind, s.Outage))
 		}
 		drained, drainErr := intake.Drained(ctx)
 		if err = errors.Join(err, drainErr); !drained {

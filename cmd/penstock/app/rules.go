@@ -58,7 +58,7 @@ func (b *backlog) Behind() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch now := b.now(); {
-	case s.Waiting != "" || s.Lag > behindAbove:
+	case s.Outage != "" || s.Lag > behindAbove:
 		b.isBehind = true
 	case b.isBehind && s.Lag < caughtUpBelow:
 		b.isBehind, b.settleUntil = false, now.Add(settleTime)

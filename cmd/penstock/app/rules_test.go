@@ -25,7 +25,7 @@ func TestBacklogIsBehindUntilItStaysSmall(t *testing.T) {
 		{"between the limits", 60, intake.Status{Lag: 6000}, true},
 		{"an empty journal", 1, intake.Status{}, true},
 		{"an empty journal for six seconds", 6, intake.Status{}, false},
-		{"a back end is down", 1, intake.Status{Waiting: "down"}, true},
+		{"a back end is down", 1, intake.Status{Outage: "down"}, true},
 		{"the back end is back", 1, intake.Status{}, true},
 		{"six seconds later", 6, intake.Status{}, false},
 	} {

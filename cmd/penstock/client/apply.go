@@ -12,7 +12,7 @@ import (
 type Apply struct {
 	File          string   `short:"f" required:"" help:"The inventory, YAML or JSON; - is the standard input." placeholder:"FILE"`
 	DryRun        bool     `help:"Print the changes without making them."`
-	Reset         []string `help:"Overwrite values that the API or traffic has changed with those of the document: credit, sims, relays, rules." placeholder:"FIELD"`
+	Reset         []string `help:"Restore the document's values of fields that the API or traffic has changed: credit, sims, relays, rules." placeholder:"FIELD"`
 	Account       string   `help:"With --reset: only values of this account, by its name or id." placeholder:"ACCOUNT"`
 	Prune         bool     `help:"Remove the records that an earlier document of this name declared and this one omits."`
 	AllowRemovals int      `help:"With --prune: remove up to N records, even if they are a large part of the document." placeholder:"N"`
@@ -57,6 +57,7 @@ func printApplied(writer io.Writer, answer []byte) error {
 			ID   int64
 			Name string
 		}
+		// Kept has the records and fields that differ from the document and were not changed.
 		Added, Changed, Removed, Kept []string
 		AllowRemovals                 int `json:"allow_removals"`
 	}]("the inventory", answer)

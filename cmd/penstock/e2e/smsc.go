@@ -40,7 +40,8 @@ type SMSCEvent struct {
 	Sequence                  uint32
 
 	// Fields of a message that the gateway submitted.
-	Submitted, From, Text, Part      string
+	Destination                      string `json:"submitted"`
+	From, Text, Part                 string
 	BindCommand                      string `json:"over"` // bind command of the session
 	Coding, Class, Protocol, Replace int
 }

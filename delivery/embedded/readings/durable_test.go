@@ -34,19 +34,19 @@ func batch(start, n int) iot.Readings {
 	return b
 }
 
-// writerDir is the variable with the directory for TestWriter.
-const writerDir = "PENSTOCK_TEST_READINGS_DIR"
+// writerDirVariable is the environment variable with the directory for TestWriter.
+const writerDirVariable = "PENSTOCK_TEST_READINGS_DIR"
 
 // TestWriter runs in a process that writeUntilKilled kills. It writes batches and prints the
 // number of each stored batch.
 func TestWriter(t *testing.T) {
-	dir := os.Getenv(writerDir)
+	dir := os.Getenv(writerDirVariable)
 	if dir == "" {
 		t.Skip("runs only in the process that writeUntilKilled starts")
 	}
 	s, err := readings.Open(dir, "")
 	relaytest.NoError(t, err)
-	start, _ := strconv.Atoi(os.Getenv(writerDir + "_START"))
+	start, _ := strconv.Atoi(os.Getenv(writerDirVariable + "_START"))
 	for i := start; ; i++ {
 		if _, err := s.Write(t.Context(), batch(i*100, 100)); err != nil {
 			t.Fatal(err)
@@ -78,7 +78,7 @@ func TestStoredBatchesSurviveAKill(t *testing.T) {
 func writeUntilKilled(t *testing.T, dir string, start, batches int) int {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWriter$", "-test.v")
-	cmd.Env = append(os.Environ(), writerDir+"="+dir, writerDir+"_START="+strconv.Itoa(start))
+	cmd.Env = append(os.Environ(), writerDirVariable+"="+dir, writerDirVariable+"_START="+strconv.Itoa(start))
 	stdout, err := cmd.StdoutPipe()
 	relaytest.NoError(t, err)
 	relaytest.NoError(t, cmd.Start())

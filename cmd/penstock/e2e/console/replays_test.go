@@ -98,7 +98,7 @@ func TestConsoleResendsALostPart(t *testing.T) {
 	b.AwaitText("Delivered 1 of 2", "Undelivered 1 of 2")
 	submissions := 0
 	for _, e := range peer.Events() {
-		if e.Submitted == number {
+		if e.Destination == number {
 			submissions++
 		}
 	}

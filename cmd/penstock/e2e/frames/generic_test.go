@@ -55,7 +55,7 @@ func testGeneric(t *testing.T, s *e2e.Site) {
 			relaytest.Equal(t, "sensors updated", e2e.FormatReadings(list.Data), tc.want)
 		})
 	}
-	t.Run("only the device of the path exists", func(t *testing.T) {
+	t.Run("a device in the path takes precedence over deviceId in the body", func(t *testing.T) {
 		acme.AwaitDevice("shed-3")
 		acme.AwaitDevice("shed%203%2Fleft")
 		acme.Get("/iot/devices/identifier/not-this").Expect(t, 422, `{"message": "Invalid Device."}`)

@@ -15,7 +15,7 @@ import (
 func TestRadioDataIsStoredAsConfigured(t *testing.T) {
 	t.Parallel()
 	db := influxtest.Shared(t)
-	for _, tc := range []struct{ detail, fields, page string }{
+	for _, tc := range []struct{ detail, fields, wantDevice string }{
 		{"full", "f_cnt f_port frames gateways name rssi snr", `"gateways":2`},
 		{"basic", "f_cnt frames rssi snr", `"rssi":-97,"snr":7.25,"gateways":null`},
 		{"off", "", `"missing":["signal and battery: radio data is not stored (readings.radio_data is off)"]`},
@@ -33,7 +33,7 @@ func TestRadioDataIsStoredAsConfigured(t *testing.T) {
 				if s.Influx != nil {
 					relaytest.Equal(t, "fields of the measurement uplink", fieldKeys(t, db, bucket), tc.fields)
 				}
-				g.Admin().Get("/admin/devices/"+device).Mentions(t, 200, tc.page)
+				g.Admin().Get("/admin/devices/"+device).Mentions(t, 200, tc.wantDevice)
 				acme.Get("/iot/alarms").Mentions(t, 200, `"state":"raised"`)
 			})
 		}

@@ -91,7 +91,7 @@ func (r *ruleFixture) frame(n int, celsius float64) {
 // texts returns the texts that were submitted to the SMSC for the rule's number.
 func (r *ruleFixture) texts() (texts []string) {
 	for _, e := range r.peer.Events() {
-		if e.Submitted == ruleNumber {
+		if e.Destination == ruleNumber {
 			texts = append(texts, e.From+": "+e.Text)
 		}
 	}

@@ -26,7 +26,7 @@ func TestReceiptsArriveOverAnotherBind(t *testing.T) {
 	acme.SendMessages(e2e.SendBody(t, sink.URL, nil, "447700900100", "447700900105", "447700900109"))
 	e2e.AwaitReports(t, sink, "447700900100:8", "447700900100:1", "447700900105:8", "447700900105:1", "447700900109:8", "447700900109:2")
 	for _, e := range peer.Events() {
-		if e.Submitted != "" {
+		if e.Destination != "" {
 			relaytest.Equal(t, "the bind of the submission", e.BindCommand, "bind_transmitter")
 		}
 	}
@@ -172,7 +172,7 @@ func TestOneGatewayHoldsTheBinds(t *testing.T) {
 	}
 	submissions := make(map[string]int)
 	for _, e := range peer.Events() {
-		submissions[e.Submitted]++
+		submissions[e.Destination]++
 		if e.Excess {
 			t.Error("two gateways were bound at the same time")
 		}

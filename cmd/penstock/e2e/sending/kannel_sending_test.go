@@ -72,10 +72,10 @@ func TestSendingOverKannel(t *testing.T) {
 	got := make(map[string]e2e.SMSCEvent)
 	text := ""
 	for _, e := range peer.Events() {
-		if e.Submitted == "447700900400" {
+		if e.Destination == "447700900400" {
 			text += e.Text
 		}
-		got[e.Submitted] = e
+		got[e.Destination] = e
 	}
 	relaytest.Equal(t, "the text in the GSM alphabet", got["447700900200"].Text, "héllo €")
 	relaytest.Equal(t, "its originator", got["447700900200"].From, "447700900999")

@@ -65,7 +65,7 @@ func TestSendingToAnSMSC(t *testing.T) {
 	})
 	submissions := make(map[string]int)
 	for _, e := range peer.Events() {
-		submissions[e.Submitted]++
+		submissions[e.Destination]++
 	}
 	for _, number := range numbers {
 		want := 1
@@ -105,8 +105,8 @@ func TestSubmissionsToAnSMSC(t *testing.T) {
 		relaytest.Eventually(t, "the message to "+number, func() (any, bool) {
 			got = nil
 			for _, e := range peer.Events() {
-				if e.Submitted == number {
-					e.Submitted, e.BindCommand, e.Part = "", "", e.Part[max(0, len(e.Part)-4):]
+				if e.Destination == number {
+					e.Destination, e.BindCommand, e.Part = "", "", e.Part[max(0, len(e.Part)-4):]
 					got = append(got, e)
 				}
 			}
@@ -159,8 +159,8 @@ func TestKillWhileSending(t *testing.T) {
 	submissions := func() map[string]int {
 		got := make(map[string]int)
 		for _, e := range peer.Events() {
-			if e.Submitted != "" {
-				got[e.Submitted]++
+			if e.Destination != "" {
+				got[e.Destination]++
 			}
 		}
 		return got

@@ -77,7 +77,7 @@ func TestSMSCFaults(t *testing.T) {
 			t.Errorf("number of binds = %d, want 1", n)
 		}
 	})
-	t.Run("the reason of a receipt's event names its state and its message", func(t *testing.T) {
+	t.Run("the reason of an unrouted receipt has the state and the id in the receipt", func(t *testing.T) {
 		peer.SendRaw(rawPDU(5, 0x7020, deliverBody("447800000001", 4, 0, "id:77 sub:001 dlvrd:001 stat:DELIVRD err:000")))
 		expectAnswer(0x7020, "deliver_sm_resp", 0)
 		relaytest.Eventually(t, "the receipt", func() (any, bool) {
@@ -193,17 +193,17 @@ func TestSMSCRefusesTheBind(t *testing.T) {
 	}
 }
 
-// TestSMSCOverTLS binds to an SMSC over TLS. A private authority has signed the certificate. Only the
-// carrier with its ca_file is bound.
+// TestSMSCOverTLS binds to an SMSC over TLS whose certificate is not in the system's roots. The carrier
+// with the ca_file binds, and the carrier without it does not.
 func TestSMSCOverTLS(t *testing.T) {
 	t.Parallel()
 	peer, sink := e2e.StartSMSC(t), newKannelSink(t)
-	front := httptest.NewUnstartedServer(nil) // for its certificate
-	front.StartTLS()
-	defer front.Close()
+	certServer := httptest.NewUnstartedServer(nil) // for its certificate
+	certServer.StartTLS()
+	defer certServer.Close()
 	file := filepath.Join(t.TempDir(), "ca.pem")
-	relaytest.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw}), 0o600))
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: front.TLS.Certificates})
+	relaytest.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certServer.Certificate().Raw}), 0o600))
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: certServer.TLS.Certificates})
 	relaytest.NoError(t, err)
 	defer l.Close()
 	go relayBytes(l, fmt.Sprint("127.0.0.1:", peer.Port))
