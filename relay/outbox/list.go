@@ -335,11 +335,11 @@ func (f *Filter) selects(d *Delivery) bool {
 }
 
 // texts returns the texts that Filter.Query searches. The table delivery_dead stores them
-// unencrypted, so they lack the parts of the target that may be secret. Filter.Target is
-// compared with the masked target instead.
+// unencrypted, so they lack the parts of the target that may be secret and the bodies of callbacks,
+// which may have the texts of tokens. Filter.Target is compared with the masked target instead.
 func texts(d *Delivery) []string {
 	list := []string{d.ID, d.MessageID, SearchableTarget(d.Target()), d.Reason}
-	if d.Request != nil {
+	if d.Request != nil && d.Kind != KindCallback {
 		list = append(list, string(d.Request.Body))
 	}
 	if d.SIM != nil {

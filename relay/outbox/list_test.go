@@ -237,3 +237,20 @@ func FuzzParseCursor(f *testing.F) {
 		}
 	})
 }
+
+// The body of a callback may have the texts of tokens, which are stored encrypted only.
+func TestBodiesOfCallbacksAreNotStoredUnencrypted(t *testing.T) {
+	onEvery(t, db.Options{}, []testCase{{"a dead callback", func(r *rig) {
+		callback := newDelivery("callback")
+		callback.Kind, callback.Request.Body = KindCallback, []byte(`{"token":"secret-of-a-token"}`)
+		r.create(30, callback)
+		r.recordOutcomes(outcome(callback, 5, Dead))
+		texts := strings.Join(relaytest.Must(db.Values[string](r.Context(), r.db, "texts", "SELECT text FROM delivery_dead"))(r.T), "\n")
+		if !strings.Contains(texts, "callback") || strings.Contains(texts, "secret-of-a-token") {
+			r.Errorf("search texts = %q, want the id and no body", texts)
+		}
+		if got := r.listIDs(Filter{Query: "callback"}); !slices.Equal(got, []string{"callback"}) {
+			r.Errorf("found by id: %v, want the callback", got)
+		}
+	}}})
+}
