@@ -66,7 +66,10 @@ func (s *Surface) readEventFilter(sel *selection) ([]*intake.Intake, event.Filte
 	kind := oneOf(sel, "kind", event.Kinds()...)
 	f.State = oneOf(sel, "state", event.States()...)
 	f.Account, f.Source = sel.account(), sel.text("source")
-	f.Device, _ = iot.NormalizeIdentifier(sel.text("device"))
+	device := sel.text("device")
+	if f.Device, _ = iot.NormalizeIdentifier(device); f.Device == "" && device != "" {
+		sel.Add("device", "The device must not be blank.")
+	}
 	f.From, f.To, f.Query = sel.timestamp("from"), sel.timestamp("to"), sel.text("q")
 	f.Number = sel.number()
 	if kind == "" || hasTexts(kind) {

@@ -70,6 +70,7 @@ func TestSelectionsRefuseUnknownParameters(t *testing.T) {
 		{"POST /admin/deliveries/replay", `{"account":7,"states":"dead"}`, `"states":["This field is unknown."]`},
 		{"POST /admin/deliveries/replay", `{"account":7,"include_delivered":"true"}`, `"include_delivered":["The include delivered must be true or false."]`},
 		{"POST /admin/deliveries/replay", `{"account":7,"state":["dead"]}`, `"state":["The state must be a string."]`},
+		{"POST /admin/events/replay", `{"device":" "}`, `"device":["The device must not be blank."]`},
 		{"POST /admin/events/replay", `{"account":7,"dry_run":"1"}`, `"dry_run":["The dry run must be true or false."]`},
 		{"POST /admin/events/replay", `{"account":7,"dry_run":true,"limit":"5"}`, `"limit":["The limit must be an integer."]`},
 		{"POST /admin/messages/resend", `{"account":7,"ids":["1"],"states":"unknown"}`, `"states":["This field is unknown."]`},

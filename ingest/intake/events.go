@@ -303,22 +303,46 @@ func (i *Item) contains(e *event.Event, text string) bool {
 }
 
 // isOfDevice reports whether an event belongs to the device with a normalized identifier. An event
-// without subjects, such as one that cannot be parsed, must contain the identifier in its body, path
-// or query.
+// without subjects, such as one that cannot be parsed, must contain the identifier.
 func (i *Intake) isOfDevice(identifier string, e *event.Event, item *Item) bool {
-	stripped := withoutSeparators([]byte(identifier)) // search first, because parsing is slower
-	eui, err := hex.DecodeString(identifier)
-	inBase64 := err == nil && bytes.Contains(e.Raw, []byte(base64.StdEncoding.EncodeToString(eui))) // as ChirpStack 3 writes it
-	if !inBase64 && !bytes.Contains(withoutSeparators(e.Raw), stripped) && !bytes.Contains(withoutSeparators(item.pathAndQuery()), stripped) {
+	// Search first, because parsing is slower. The Things Stack writes the application and the name
+	// of a device in two fields, and senders may escape other characters than those of an EUI.
+	name := identifier[strings.LastIndexByte(identifier, '/')+1:]
+	found := item.containsIdentifier(e.Raw, name)
+	if !found && !strings.ContainsFunc(name, mayBeEscaped) {
 		return false
 	}
 	subjects := i.subjects(*item)
-	return len(subjects) == 0 || slices.Contains(subjects, identifier)
+	return found && len(subjects) == 0 || slices.Contains(subjects, identifier)
 }
 
+// containsIdentifier reports whether the body, path, query or a header contains an identifier,
+// ignoring case and the separators of devEUIs and MAC addresses.
+func (i *Item) containsIdentifier(body []byte, identifier string) bool {
+	eui, err := hex.DecodeString(identifier)
+	if err == nil && bytes.Contains(body, []byte(base64.StdEncoding.EncodeToString(eui))) { // as ChirpStack 3 writes it
+		return true
+	}
+	stripped := withoutSeparators([]byte(identifier))
+	contains := func(text []byte) bool { return bytes.Contains(withoutSeparators(text), stripped) }
+	for _, value := range i.Entry.Headers { // of a submission
+		if contains([]byte(value)) {
+			return true
+		}
+	}
+	return contains(body) || contains(i.pathAndQuery())
+}
+
+// mayBeEscaped reports whether a sender may escape a character of an identifier in JSON or a query.
+func mayBeEscaped(r rune) bool {
+	return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.", r)
+}
+
+// pathAndQuery returns the path, and the query as sent and unescaped.
 func (i *Item) pathAndQuery() []byte {
 	path, _ := url.PathUnescape(i.Entry.Path)
-	return []byte(path + "\n" + i.Entry.Query)
+	query, _ := url.QueryUnescape(i.Entry.Query)
+	return []byte(path + "\n" + i.Entry.Query + "\n" + query)
 }
 
 // withoutSeparators returns a text without hyphens and colons, in lower case.

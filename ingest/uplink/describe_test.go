@@ -94,10 +94,17 @@ func TestEventsAreFoundByDevice(t *testing.T) {
 	f.run()
 	f.post("/webhooks/lorawan?event=join", "hook-1", `{"deviceInfo":{"devEui":"A84041D2C5182F01"}}`)
 	f.post("/webhooks/lorawan?event=join", "hook-1", `{"deviceInfo":{"devEui":"a84041d2c5182f02","deviceName":"a84041d2c5182f01"}}`)
+	f.post("/webhooks/lorawan", "hook-1", `{"end_device_ids":{"device_id":"cellar","application_ids":{"application_id":"farm"}},"uplink_message":{"f_port":2,"f_cnt":1,"frm_payload":"AQ=="}}`)
+	f.post("/webhooks/generic?deviceId=caf%C3%A9+9", "hook-1", `{"t":1}`)
+	f.post("/webhooks/generic", "hook-1", `{"deviceId":"caf\u00e9 9","t":2}`)
+	f.post("/webhooks/generic?deviceId=a8%3A40%3A41%3Ad2%3Ac5%3A18", "hook-1", `{"t":3}`)
+	f.submit("shed/1", `{"reading":{"values":{"t":4}}}`)
 	f.post("/webhooks/lorawan", "hook-1", `{"applicationID":"1","devEUI":"qEBB0sUYLwM=","rxInfo":[],"fCnt":1,"fPort":2,"data":"AQ=="}`)
 	f.waitProcessed()
 	for device, want := range map[string]string{
 		"a84041d2c5182f01": "join of a84041d2c5182f01", "a84041d2c5182f03": "uplink of a84041d2c5182f03: FCnt 1, FPort 2, 1 byte", "a84041d2c5182f": "",
+		"farm/cellar": "uplink of farm/cellar: FCnt 1, FPort 2, 1 byte", "café 9": "uplink of café 9: t 2|uplink of café 9: t 1",
+		"a84041d2c518": "uplink of a8:40:41:d2:c5:18: t 3", "shed/1": "uplink of shed/1: t 4",
 	} {
 		var got []string
 		relaytest.NoError(t, f.intake.Events(t.Context(), event.Filter{Device: device}, 0, func(e event.Event, _ uint64) bool {
