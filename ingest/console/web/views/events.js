@@ -182,11 +182,11 @@ export function eventDetail(e, ctx, deliveries = []) {
 }
 
 // withDeliveries adds to inbound messages the deliveries of their relays, if the reader may see them.
-async function withDeliveries(found, signal) {
+async function withDeliveries(found, filter, signal) {
   const received = found.data.filter((e) => e.kind === "sms" && e.state === "done");
   if (!received.length || !may("listDeliveries")) return found;
   const until = new Date(Date.parse(received[0].received_at) + 60_000).toISOString();
-  const query = { kind: "relay", from: received.at(-1).received_at, to: until, limit: 500 };
+  const query = { account: filter.account, kind: "relay", from: received.at(-1).received_at, to: until, limit: 500 };
   const { data } = await call("listDeliveries", { query, signal }).catch(() => ({ data: [] }));
   for (const e of received) e.relayed = data.filter((d) => eventOf(d.message_id) === e.id);
   return found;
@@ -208,7 +208,7 @@ export const show = listing({
   title: "Events",
   intro: "Everything that arrived at this gateway, newest first.",
   empty: "No events match the filters.",
-  load: async (query, signal) => withDeliveries(await call("listEvents", { query, signal }), signal),
+  load: async (query, signal) => withDeliveries(await call("listEvents", { query, signal }), query, signal),
   act: "replayEvents",
   selectable: () => true,
   name: eventTitle,
