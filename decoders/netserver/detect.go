@@ -79,7 +79,7 @@ func detectOther(p Post) (Sender, bool) {
 		return unknownDocument, true
 	}
 	form, err := url.ParseQuery(string(body))
-	isForm := strings.HasPrefix(p.ContentType, "application/x-www-form-urlencoded")
+	isForm := strings.HasPrefix(strings.ToLower(p.ContentType), "application/x-www-form-urlencoded")
 	switch {
 	case err == nil && isSigfox(form): // also if the template declares plain text
 		return Sigfox, true

@@ -62,7 +62,7 @@ func parseKannel(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, er
 
 func kannelParameters(e *intake.Entry) (object, error) {
 	raw := e.Query
-	if strings.HasPrefix(e.ContentType, "application/x-www-form-urlencoded") && len(e.Body) > 0 {
+	if isForm(e.ContentType) && len(e.Body) > 0 {
 		raw = strings.Trim(raw+"&"+string(e.Body), "&")
 	}
 	return queryObject(raw)

@@ -48,7 +48,7 @@ func TestKannelPostsAreParsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := intake.Entry{Query: tc.query, Body: []byte(tc.form)}
 			if tc.form != "" {
-				e.ContentType = "application/x-www-form-urlencoded; charset=utf-8"
+				e.ContentType = "Application/X-WWW-Form-Urlencoded; charset=utf-8"
 			}
 			got, err := Adapters()["kannel"].Parse(&e)
 			relaytest.NoError(t, err)

@@ -38,9 +38,11 @@ func (i *Intake) Reprocess(ctx context.Context, firstSeq uint64) (int, error) {
 	count := 0
 	var seqs []uint64
 	flush := func() error {
-		err := i.reprocessSeqs(ctx, seqs, true)
+		if err := i.reprocessSeqs(ctx, seqs, true); err != nil {
+			return err
+		}
 		count, seqs = count+len(seqs), seqs[:0]
-		return err
+		return nil
 	}
 	err := i.log.Range(ctx, firstSeq, i.consumer.Committed(), func(r journal.Record) error {
 		if seqs = append(seqs, r.Seq); len(seqs) == replayBatch {

@@ -49,8 +49,9 @@ type master struct {
 type Store interface {
 	// Keyset loads the keyset of an account; relay.KindNotFound if there is none.
 	Keyset(ctx context.Context, acct relay.AccountID) ([]byte, error)
-	// PutKeyset replaces the keyset stored (nil for none) by a fresh one. It returns
-	// relay.KindConflict if the store has another keyset than stored.
+	// PutKeyset replaces the keyset of an account, which must equal stored, by a fresh one. stored is
+	// nil for an account without a keyset. PutKeyset returns relay.KindConflict if the store has
+	// another keyset.
 	PutKeyset(ctx context.Context, acct relay.AccountID, stored, fresh []byte) error
 }
 
