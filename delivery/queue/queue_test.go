@@ -235,7 +235,7 @@ func TestRetriesSurviveAKilledServer(t *testing.T) {
 			s := newSink(t, func(_ string, n int) int { return map[bool]int{true: 200, false: 503}[n == 3] })
 			ds := r.deliveries(100, s.URL)
 			r.send(ds)
-			r.await(outbox.Retrying, 100)
+			r.await(outbox.Queued, 0) // each has been attempted; on a slow machine some are delivered already
 			kill()
 			start()
 			r.await(outbox.Delivered, 100)
