@@ -101,7 +101,7 @@ type Options struct {
 	// over processing; 0 means 500,000.
 	Backlog uint64
 	// MaxAttempts is the number of attempts after which an entry that fails by itself is
-	// quarantined; 0 means 3.
+	// quarantined; 0 means 3. Attempts that failed because a back end was down do not count.
 	MaxAttempts int
 	// OnCompleted, if not nil, is called for every entry that was processed, quarantined or
 	// deferred, with the time since it was accepted.

@@ -22,8 +22,8 @@ func (i *Intake) processAll(ctx context.Context, earlier []*batch, items []Item)
 	if len(items) == 0 {
 		return ctx.Err()
 	}
-	backoff := minBackoff
-	for attempt := 1; ; attempt++ {
+	failures, backoff := 0, minBackoff
+	for {
 		running := unfinished(earlier)
 		statuses, err := i.process(ctx, items)
 		switch {
@@ -40,8 +40,10 @@ func (i *Intake) processAll(ctx context.Context, earlier []*batch, items []Item)
 				return err
 			}
 			return i.processAll(ctx, earlier, items[n:])
-		case attempt >= i.options.MaxAttempts:
-			return i.complete(ctx, items, []event.Status{quarantinedStatus(items[0], err)})
+		default:
+			if failures++; failures >= i.options.MaxAttempts {
+				return i.complete(ctx, items, []event.Status{quarantinedStatus(items[0], err)})
+			}
 		}
 		if !relay.Sleep(ctx, max(backoff, retryAfter(err))) {
 			return ctx.Err()

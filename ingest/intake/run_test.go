@@ -162,6 +162,25 @@ func TestNoEntryIsQuarantinedWhileABackEndIsDown(t *testing.T) {
 	relaytest.Equal(t, "the number of times entry 1 was processed", r.p.processedCount(1), 1)
 }
 
+func TestOutagesAreNotCountedAsAttempts(t *testing.T) {
+	r := newRig(t, Options{MaxAttempts: 2})
+	var calls atomic.Int32
+	r.p.setHooks(func(context.Context, []Item) error {
+		switch calls.Add(1) {
+		case 1, 2:
+			return errDown()
+		case 3:
+			return errors.New("no")
+		}
+		return nil
+	}, nil)
+	r.accept(1)
+	r.run()
+	r.waitProcessed()
+	relaytest.Equal(t, "the number of calls", calls.Load(), 4)
+	relaytest.Equal(t, "the number of statuses", len(r.statuses.reasons()), 0)
+}
+
 func TestTheCheckpointStaysWhileStatusesCannotBeSaved(t *testing.T) {
 	r := newRig(t, Options{MaxAttempts: 1})
 	r.p.setHooks(nil, func(item Item) (*event.Status, error) {
