@@ -112,21 +112,21 @@ start([
   { name: "trace", title: "Timeline", under: "events", needs: "getEvent", load: () => import("./views/trace.js") },
   {
     name: "try",
-    title: "Try a payload",
+    title: "Test a payload",
     under: "decoders",
     needs: "tryDecoder",
     load: () => import("./views/try.js")
   },
   {
     name: "tryrule",
-    title: "Try a rule",
+    title: "Test a rule",
     under: "rules",
     needs: "tryRule",
     load: () => import("./views/tryrule.js")
   },
   {
     name: "explain",
-    title: "Explain a relay",
+    title: "Test a relay",
     under: "relays",
     needs: "explainRelay",
     load: () => import("./views/explain.js")

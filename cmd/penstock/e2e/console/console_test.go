@@ -149,7 +149,7 @@ func checkExplainAndTry(b *e2e.Browser, g *e2e.Gateway) {
 	b.Set("select[name=codec]", "cayenne_lpp")
 	b.Write("textarea[name=payload]", "01 67 01 10")
 	b.Click("#go")
-	b.AwaitText("temperature_1", "27.2")
+	b.AwaitText("temperature_1", "27.2", "No readings: none of these keys is mapped.")
 }
 
 // createWarmAlarm creates a rule and posts a reading that raises an alarm of the rule. The name of the
@@ -170,11 +170,11 @@ func createWarmAlarm(g *e2e.Gateway) {
 func checkRulesAndAlarms(b *e2e.Browser, g *e2e.Gateway) {
 	createWarmAlarm(g)
 	b.Press("Rules")
-	b.AwaitText("temperature is above 30", "Enabled", "<b>Gate</b>", "acme")
+	b.AwaitText("Temperature is above 30", "Enabled", "<b>Gate</b>", "acme")
 	b.Click("tbody a")
-	b.AwaitText("Email addresses, one per line", "Its alarms", "Delete rule")
-	b.Press("Its alarms")
-	b.AwaitText("Raised", "shed", "temperature 31 °C")
+	b.AwaitText("Email addresses, one per line", "Delete rule")
+	b.Click(`nav[aria-label="Of this rule"] a`)
+	b.AwaitText("Raised", "shed", "Temperature 31 °C")
 	b.Click("button.open")
 	b.AwaitText("Readings that raised it", "31 °C")
 	b.Write("input[name=note]", "The window is open")
@@ -190,8 +190,8 @@ func checkRulesAndAlarms(b *e2e.Browser, g *e2e.Gateway) {
 	if len(list.Data) != 1 || list.Data[0].Note != "The window is open" || list.Data[0].By != "operator" {
 		b.T.Errorf("alarms over REST = %+v, want one with the note, acknowledged by operator", list.Data)
 	}
-	b.Press("Try its rule")
-	b.AwaitText("Effect", "Raised", "is met", "Mail to ops@example.com")
+	b.Press("Test a rule")
+	b.AwaitText("Effect", "Raised", "Met", "Email to ops@example.com")
 	b.Set("textarea[name=rule]", "{")
 	b.Click("#go")
 	b.AwaitText("The rule must be a JSON object")
@@ -211,7 +211,7 @@ func checkAccounts(b *e2e.Browser, g *e2e.Gateway) {
 	b.AwaitText("acme", "globex", "9")
 	b.Press("acme")
 	b.Press("Credit")
-	b.AwaitText("9 credits", "charge for a message", "first credit, from the inventory")
+	b.AwaitText("9 credits", "Charge for a message", "First credit, from the inventory")
 	b.Press("Relays")
 	b.AwaitText("4478000", "g-get", "/get/%o/in?m=%m")
 	b.Press("Inventory")

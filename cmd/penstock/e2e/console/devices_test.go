@@ -54,7 +54,7 @@ func TestConsoleShowsDevices(t *testing.T) {
 	b.Press("About this device")
 	b.AwaitText("57.15, -2.09")
 	b.AwaitCondition("the chart of the day is drawn", e2e.ChartDrawn)
-	b.Press("Hour")
+	b.Press("1 h")
 	b.AwaitText("of each half-minute interval", "Dashed lines are markers: New battery")
 	b.AwaitCondition("the chart of the hour is drawn", e2e.ChartDrawn)
 	b.Click(`nav.tabs a[href*="tab=alarms"]`)
@@ -63,7 +63,7 @@ func TestConsoleShowsDevices(t *testing.T) {
 	b.AwaitText("New battery")
 	checkDeviceSettings(b, acme)
 	b.Click(`nav.tabs a[href*="tab=events"]`)
-	b.AwaitText("stored", "Temperature 31 °C")
+	b.AwaitText("Stored", "Temperature 31 °C")
 	b.Press("Replay all frames of this device")
 	b.AwaitText("Replay 31 events?")
 	b.Press("Cancel")
@@ -74,6 +74,38 @@ func TestConsoleShowsDevices(t *testing.T) {
 	b.AwaitText("Received", "Reading")
 	if !b.EvaluateCondition(`document.title !== "harm" && document.images.length === 0`) {
 		t.Error("the console rendered the name as markup")
+	}
+	b.ExpectNoProblems()
+}
+
+// TestChartsDrawReadingsAtTheirTime hovers over the chart of a day, which has intervals of ten minutes: an earlier
+// interval is drawn at its middle, the last one at the newest reading, where the line of the alarm is.
+func TestChartsDrawReadingsAtTheirTime(t *testing.T) {
+	t.Parallel()
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml"))
+	acme := g.WithToken("acme-all-0123456")
+	const interval = 10 * time.Minute
+	newest := time.Now().Add(-interval).UTC().Truncate(interval).Add(9 * time.Minute)
+	earlier := newest.Add(-2 * time.Hour)
+	for readAt, temperature := range map[time.Time]int{earlier: 21, newest: 31} {
+		acme.Post("/webhooks/generic/shed?decoder_id=sent", fmt.Sprintf(`{"time":%q,"temperature":%d}`, readAt.Format(time.RFC3339), temperature)).Mentions(t, 200, "temperature")
+	}
+	g.AwaitProcessed()
+	b := e2e.NewBrowser(t)
+	b.Open(g.URL() + "/console#devices?account=1&id=" + acme.AwaitDevice("shed"))
+	b.SignIn()
+	b.AwaitCondition("the chart is drawn", e2e.ChartDrawn)
+	for _, want := range []struct {
+		position string
+		at       time.Time
+		value    string
+	}{{"left", earlier.Truncate(interval).Add(interval / 2), "21 °C"}, {"right", newest, "31 °C"}} {
+		b.AwaitCondition("the legend shows the "+want.position+" reading at its time", fmt.Sprintf(`(() => {
+			const plot = document.querySelector(".u-over"), { %s: x, top: y } = plot.getBoundingClientRect();
+			for (const name of ["mouseenter", "mousemove"]) plot.dispatchEvent(new MouseEvent(name, { clientX: x, clientY: y }));
+			const legend = document.querySelector(".u-legend").innerText.replaceAll("\u00a0", " ");
+			return legend.includes(%q) && legend.includes(%q);
+		})()`, want.position, want.at.Format("2006-01-02 15:04"), want.value))
 	}
 	b.ExpectNoProblems()
 }
@@ -100,6 +132,13 @@ func checkDeviceSettings(b *e2e.Browser, acme e2e.Client) {
 	}
 }
 
+// editSource changes the source on the page of a decoder.
+func editSource(b *e2e.Browser, source string) {
+	b.T.Helper()
+	b.Set("textarea[name=source]", source)
+	b.Do(chromedp.Evaluate[chromedp.Void](`document.querySelector("textarea[name=source]").dispatchEvent(new Event("input", { bubbles: true }))`))
+}
+
 // TestConsoleCorrectsADecoder opens a decoder that fails, corrects, tries and saves the decoder, and
 // replays its frames.
 func TestConsoleCorrectsADecoder(t *testing.T) {
@@ -111,14 +150,15 @@ func TestConsoleCorrectsADecoder(t *testing.T) {
 	g.AwaitProcessed()
 	openDevices(b, g)
 	b.Press("Decoders")
-	b.AwaitText("Parking space", "acme", "Fails", "no device uses it")
+	b.AwaitText("Parking space", "acme", "Fails", "No device uses it")
 	b.Press("Parking space")
 	b.AwaitText("1 frame: 1 fails.", "out of range")
-	b.Set("textarea[name=source]", "temperature = bytes[")
+	b.AwaitCondition("there is nothing to save", `[...document.querySelectorAll("button")].find((button) => button.textContent === "Save").disabled`)
+	editSource(b, "temperature = bytes[")
 	b.Press("Save")
 	b.AwaitText("line 1, column")
-	b.Set("textarea[name=source]", "temperature = bytes[1] * 1.0")
-	b.Press("Try on the last frames")
+	editSource(b, "temperature = bytes[1] * 1.0")
+	b.Press("Test on the last frames")
 	b.AwaitText("1 frame: no failures, 1 would change stored readings.", "(added)")
 	b.Press("Save")
 	b.AwaitText("Saved. New frames use it. Replay to correct stored readings.")

@@ -23,7 +23,7 @@ func TestConsoleEditsAndExplainsARelay(t *testing.T) {
 	signInAs(b, "vera")
 	b.AwaitText("g-get", "4478000", "paths are hidden from your role")
 	b.Click(`a[href*="id=g-hole"]`)
-	b.AwaitText("Relay for prefix ", "g-hole", "Declared by")
+	b.AwaitText("Relay 4478003*", "g-hole", "Declared by")
 	if text := b.Text(); strings.Contains(text, "Save") || strings.Contains(text, "Preview") {
 		t.Errorf("page for a viewer = %s, want no buttons for changes", text)
 	}

@@ -24,7 +24,7 @@ func TestStartPageLeadsToAChart(t *testing.T) {
 	w.Write("dialog input[name=name]", "acme")
 	w.submit()
 	w.AwaitText("Programs and network servers send it with each request.")
-	w.Press("New token")
+	w.Press("Add API token")
 	w.submit()
 	w.AwaitText("Copy it now. It is not shown again.")
 	w.Press("Close")
@@ -38,7 +38,7 @@ func TestStartPageLeadsToAChart(t *testing.T) {
 	}
 	token, path := commandPart(`/Bearer (.+?)"/`), commandPart("/(\\/webhooks\\/generic\\/.+?)\"/")
 	g.WithToken(token).Post(path, `{"temperature":21.5}`).Mentions(t, 200, "21.5")
-	w.AwaitText("Received from my-device.")
+	w.AwaitText("All steps are done. Received from my-device.")
 	w.Press("my-device")
 	w.AwaitText("21.5 °C")
 	w.AwaitCondition("the reading is in a chart", e2e.ChartDrawn)

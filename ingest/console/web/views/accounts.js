@@ -13,12 +13,12 @@ import { addLocation } from "./pickers.js";
 
 // reasons describe the changes of a balance.
 const reasons = {
-  opened: "first credit, from the inventory",
-  reset: "set by the inventory",
-  adjusted: "changed by an admin",
-  lookup: "charge for a number lookup",
-  sent: "charge for a message",
-  refund: "refund of a part that no carrier accepted, or that was deleted"
+  opened: "First credit, from the inventory",
+  reset: "Set by the inventory",
+  adjusted: "Changed by an admin",
+  lookup: "Charge for a number lookup",
+  sent: "Charge for a message",
+  refund: "Refund of a part that no carrier accepted, or that was deleted"
 };
 
 // scopes has what each scope of a token permits.
@@ -44,7 +44,7 @@ export const lastToken = () => newest;
 // showToken shows the text of a new token, which is not shown again, and its use.
 export function showToken(made) {
   newest = made.token;
-  overlay("New token", () => [
+  overlay("API token", () => [
     h("p", null, "Copy it now. It is not shown again."),
     h("pre", { tabindex: 0, id: "new-token" }, made.token),
     h("p", { class: "bar" }, copyButton(made.token))
@@ -54,9 +54,9 @@ export function showToken(made) {
 // addToken asks for the scopes of a new token and shows it.
 export function addToken(acct, again) {
   editIn(
-    "New API token",
+    "Add API token",
     {
-      go: "Create token",
+      go: "Add API token",
       fields: [
         h(
           "fieldset",
@@ -82,7 +82,7 @@ export function addToken(acct, again) {
 // addAccount asks for a new account; done(account) follows.
 export function addAccount(done) {
   editIn(
-    "Add an account",
+    "Add account",
     {
       go: "Add account",
       fields: [
@@ -116,8 +116,8 @@ function topUp(acct, balance, again) {
           "mode",
           "Change",
           [
-            ["add", "add credits"],
-            ["set", "set the balance"]
+            ["add", "Add credits"],
+            ["set", "Set the balance"]
           ],
           "add"
         ),
@@ -160,13 +160,17 @@ function list(main, params, signal) {
         return h(
           "div",
           { class: "half" },
-          table("Accounts", ["Account", "Credit#", "Id#"], rows, empty, { compact: true })
+          table("Accounts", ["Account", "Credit#", "ID#"], rows, empty, { compact: true })
         );
       },
       { signal, every: 30_000 }
     )
   );
 }
+
+// sentMessage leads to the message of a charge, whose reference is the ids of its parts: "1" or "1-2".
+const sentMessage = (acct, reference) =>
+  link("messages", { account: acct, direction: "out", open: reference.split("-")[0] }, "Message " + reference);
 
 function credit(acct, params, signal) {
   const part = section(
@@ -178,7 +182,9 @@ function credit(acct, params, signal) {
         (c.credits > 0 ? "+" : "") + signed(c.credits),
         signed(c.balance),
         reasons[c.reason] || c.reason,
-        (c.reason === "sent" || c.reason === "refund" ? "Message " : "") + c.reference
+        c.reason === "sent" || c.reason === "refund"
+          ? sentMessage(acct, c.reference)
+          : c.reference
       ]);
       const here = { id: params.id, tab: "credit" };
       return [
@@ -230,19 +236,24 @@ function tokens(acct, signal) {
         permitted(t.scopes),
         t.source,
         t.created_at && when(t.created_at),
-        t.document && "inventory document “" + t.document + "”",
+        t.document && "Inventory document “" + t.document + "”",
         code(t.id),
         !t.document && revoke(t)
       ]);
       return [
         h(
-          "p",
-          { class: "bar" },
-          button("New API token", () => addToken(acct, () => part.again()), { class: "main" })
+          "div",
+          { class: "heading" },
+          h(
+            "p",
+            { class: "hint" },
+            found.some((t) => t.source) && "URLs of senders that sign their posts end with the path name of a token."
+          ),
+          button("Add API token", () => addToken(acct, () => part.again()), { class: "main" })
         ),
         table(
           "Tokens",
-          ["Permits", "Name in the path", "Created", "Declared by", "Id", "Change"],
+          ["Permits", "Path name", "Created", "Declared by", "ID", "Change"],
           rows,
           "No tokens yet.",
           { compact: true }
@@ -270,7 +281,7 @@ function users(acct, signal) {
             .map((u) => [
               u.name,
               state(u.disabled ? "disabled" : "enabled"),
-              u.signed_in_at ? when(u.signed_in_at) : "never"
+              u.signed_in_at ? when(u.signed_in_at) : "Never"
             ]),
           "No users of this account alone."
         ),
@@ -308,12 +319,14 @@ const lists = [
   ["devices", "Devices", "listDevicesOfAccounts"],
   ["alarms", "Alarms", "listAlarmsOfAccount"],
   ["rules", "Rules", "listRulesOfAccount"],
+  ["decoders", "Decoders", "listDecodersOfAccounts"],
   ["messages", "Messages", "listMessages"],
   ["relays", "Relays", "listRelaysOfAccounts"],
   ["sims", "SIMs", "listSIMsOfAccounts"],
   ["ledgers", "Ledgers", "listLedgersOfAccounts"],
   ["events", "Events", "listEvents"],
-  ["deliveries", "Deliveries", "listDeliveries"]
+  ["deliveries", "Deliveries", "listDeliveries"],
+  ["jobs", "Jobs", "listJobsOfAccounts"]
 ];
 
 async function one(main, params, signal) {
@@ -330,7 +343,7 @@ async function one(main, params, signal) {
   ].filter(Boolean);
   main.append(
     ownAccount() ? "" : h("p", { class: "back" }, link("accounts", {}, "← Accounts")),
-    h("h1", null, found.name, " ", h("span", { class: "hint" }, "id " + found.id)),
+    h("h1", null, found.name, " ", h("span", { class: "hint" }, "ID " + found.id)),
     h(
       "nav",
       { class: "bar spaced", "aria-label": "Of this account" },

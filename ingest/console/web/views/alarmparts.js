@@ -2,11 +2,11 @@
 
 import { link } from "../core/address.js";
 import { call } from "../core/api.js";
-import { button, h } from "../core/dom.js";
+import { button, h, state } from "../core/dom.js";
 import { during } from "../core/form.js";
 import { plural } from "../core/format.js";
 import { mayChange } from "../core/session.js";
-import { valueOf } from "./deviceparts.js";
+import { keyName, valueOf } from "./deviceparts.js";
 import { muteIn, unmute } from "./mutes.js";
 import { records } from "./pickers.js";
 
@@ -26,8 +26,8 @@ export const looksAt = (condition, key) =>
 // alarmReadings returns the readings of an alarm; the values of the rule's condition come first.
 export const alarmReadings = (a) =>
   Object.entries(a.readings)
-    .map(([key, v]) => [key, valueOf(v) + (v.units ? "\u00a0" + v.units : "")])
-    .sort(([one], [other]) => looksAt(conditionOf(a), other) - looksAt(conditionOf(a), one));
+    .sort(([one], [other]) => looksAt(conditionOf(a), other) - looksAt(conditionOf(a), one))
+    .map(([key, v]) => [keyName(key), valueOf(v) + (v.units ? "\u00a0" + v.units : "")]);
 
 // alarmSummary is the first two readings in a line.
 export const alarmSummary = (a) =>
@@ -38,6 +38,12 @@ export const alarmSummary = (a) =>
 
 export const ruleLink = (a) => link("rules", { id: a.rule_id, account: String(a.account) }, ruleName(a));
 export const alarmDevice = (a) => a.device_name || a.device_id;
+// alarmState shows whether an alarm is raised, muted and acknowledged.
+export const alarmState = (a) => [
+  state(a.state),
+  isMuted(a) && [" ", state("muted")],
+  a.acknowledged_at && h("div", { class: "hint" }, "acknowledged by " + a.acknowledged_by)
+];
 export const isMuted = (a) => a.muted_until && Date.parse(a.muted_until) > Date.now();
 
 // acknowledge acknowledges alarms with a note; again() follows.

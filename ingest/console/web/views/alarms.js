@@ -13,6 +13,7 @@ import {
   alarmActions,
   alarmDevice,
   alarmReadings,
+  alarmState,
   alarmSummary,
   isMuted,
   loadRules,
@@ -38,7 +39,7 @@ function alarmDetail(a, ctx) {
       ["Alarm", code(a.id)]
     ]),
     h("h3", null, "Readings that raised it"),
-    table("Readings of " + a.id, ["Key", "Value"], alarmReadings(a), "No readings.", { compact: true }),
+    table("Readings of " + a.id, ["Reading", "Value"], alarmReadings(a), "No readings.", { compact: true }),
     mayChange() && note,
     h(
       "p",
@@ -49,9 +50,9 @@ function alarmDetail(a, ctx) {
           (x) => acknowledge(x.target, ctx.said, [a], note.querySelector("input").value.trim(), ctx.again),
           { class: "main" }
         ),
-      link("deliveries", { account: a.account, relay: a.rule_id, q: a.id }, "Its deliveries"),
+      link("deliveries", { account: a.account, relay: a.rule_id, q: a.id }, "Deliveries"),
       may("tryRule") &&
-        link("tryrule", { account: a.account, rule_id: a.rule_id, device_id: a.device_id }, "Try its rule")
+        link("tryrule", { account: a.account, rule_id: a.rule_id, device_id: a.device_id }, "Test a rule")
     )
   ];
 }
@@ -80,22 +81,17 @@ export const show = (main, params, signal) => {
       {
         head: "State",
         value: (a) => a.state,
-        cell: (a) => [
-          state(a.state),
-          isMuted(a) && [" ", state("muted")],
-          a.acknowledged_at && h("div", { class: "hint" }, "acknowledged by " + a.acknowledged_by)
-        ]
+        cell: alarmState
       },
       { head: "Raised", value: (a) => a.raised_at, cell: (a) => when(a.raised_at), first: true },
       {
         head: "Duration",
-        value: (a) => Date.parse(a.cleared_at || new Date()) - Date.parse(a.raised_at),
-        cell: (a) =>
-          h("span", { class: "nowrap" }, lasted(a.raised_at, a.cleared_at) + (a.cleared_at ? "" : " so far")),
+        value: (a) => (a.cleared_at ? Date.parse(a.cleared_at) - Date.parse(a.raised_at) : ""),
+        cell: (a) => a.cleared_at && h("span", { class: "nowrap" }, lasted(a.raised_at, a.cleared_at)),
         rest: true
       },
       { head: "Account", value: (a) => accountName(a.account), cell: (a) => account(a.account), rest: true },
-      { head: "Action", cell: (a) => alarmActions(a, ctxNow.said, ctxNow.again) }
+      { head: "Change", cell: (a) => alarmActions(a, ctxNow.said, ctxNow.again) }
     ],
     actions: (ctx) => {
       ctxNow = ctx;

@@ -5,6 +5,7 @@ import { code, h, long, pairs, pre, stamp, state } from "../core/dom.js";
 import { cut, json } from "../core/format.js";
 import { listing } from "../core/list.js";
 
+const targetOf = (e) => (e.operation === "putInventory" && e.target ? "document " : "") + e.target;
 const document = (title, value) => value !== null && [h("h3", null, title), pre(json(value))];
 
 const detail = (e) => [
@@ -15,7 +16,7 @@ const detail = (e) => [
     ["Address", e.address],
     ["Action", e.action],
     ["Operation", code(e.operation)],
-    ["Target", e.target],
+    ["Target", targetOf(e)],
     ["Account", account(e.account)],
     ["Outcome", [state(e.outcome), " ", String(e.status)]]
   ]),
@@ -34,9 +35,9 @@ export const show = listing({
   detail,
   columns: [
     { head: "Action", cell: () => "", value: (e) => e.action },
-    { head: "Time", cell: (e) => stamp(e.at.replace(/\.\d+/, "")), value: (e) => e.at },
+    { head: "Time (UTC)", cell: (e) => stamp(e.at.replace(/\.\d+/, "")), value: (e) => e.at },
     { head: "User", cell: (e) => e.actor, value: (e) => e.actor },
-    { head: "Target", cell: (e) => long(cut(e.target, 40)), value: (e) => e.target },
+    { head: "Target", cell: (e) => long(cut(targetOf(e), 40)), value: targetOf },
     { head: "Account", cell: (e) => account(e.account), value: (e) => accountName(e.account), rest: true },
     { head: "Outcome", cell: (e) => state(e.outcome), value: (e) => e.outcome }
   ]

@@ -4,7 +4,7 @@
 import { account, accountNames } from "../core/accounts.js";
 import { go, link } from "../core/address.js";
 import { call } from "../core/api.js";
-import { button, code, h, pairs, stamp, table, told, when, wrong } from "../core/dom.js";
+import { button, code, h, pairs, table, told, when, wrong } from "../core/dom.js";
 import { ask, during, editIn, editor, field, pick, valuesOf } from "../core/form.js";
 import { exact, iso, newestFirst, plural } from "../core/format.js";
 import { section } from "../core/section.js";
@@ -46,7 +46,7 @@ export function addDecoder(presets = {}) {
   follow();
   load(ownAccount());
   editIn(
-    "Add a decoder",
+    "Add decoder",
     {
       go: "Add decoder",
       fields: [
@@ -86,7 +86,7 @@ function results(found, d) {
     return h(
       "p",
       { class: "empty" },
-      "No frames of this device in this gateway's journal. Use “Test with a payload” below."
+      "No frames of this device in this gateway's journal. Use “Test a payload”."
     );
   const failing = fails(frames),
     differing = frames.filter((f) => f.readings.some((r) => r.effect === "changed" || r.effect === "added"));
@@ -142,7 +142,7 @@ function codecForm(d, devices, params, signal) {
     x.id,
     (x.name || x.identifier) + (!x.name || x.name === x.identifier ? "" : " " + x.identifier)
   ]);
-  const edited = () => ({
+  const values = () => ({
     codec: form.elements.codec.value,
     ...(hasSource(form.elements.codec.value) ? { source: form.elements.source.value } : {})
   });
@@ -152,18 +152,24 @@ function codecForm(d, devices, params, signal) {
         account: d.account,
         decoder_id: d.id,
         device_id: form.elements.device.value,
-        ...edited(),
+        ...values(),
         last: lastFrames
       };
       answer.replaceChildren(results((await call("tryDecoder", { body, signal })).data, d));
     });
   const save = (clicked) =>
     during(clicked, note, async () => {
-      await call("patchDecoder", { path: { decoder_id: d.id }, body: edited(), as: String(d.account) });
+      await call("patchDecoder", { path: { decoder_id: d.id }, body: values(), as: String(d.account) });
       saved(form);
+      store.disabled = true;
       return "Saved. New frames use it. Replay to correct stored readings.";
     });
-  const trial = h("button", { type: "submit", disabled: !devices.length }, "Try on the last frames");
+  const trial = h("button", { type: "submit", disabled: !devices.length }, "Test on the last frames");
+  const store = button("Save", (e) => save(e.target), { class: "main", disabled: true });
+  for (const name of ["input", "change"])
+    form.addEventListener(name, (e) => {
+      if (e.target.name !== "device") store.disabled = false;
+    });
   form.append(
     devices.length
       ? field("device", "Frames of the device", names, params.device)
@@ -172,8 +178,7 @@ function codecForm(d, devices, params, signal) {
       "p",
       { class: "bar wide" },
       trial,
-      mayChange() && button("Save", (e) => save(e.target), { class: "main" }),
-      link("try", { account: String(d.account), decoder_id: d.id }, "Test with a payload")
+      mayChange() && store
     )
   );
   guard(form);
@@ -190,7 +195,7 @@ function replayForm(d, devices, params, signal) {
     "form",
     {
       class: "fields sheet",
-      "aria-label": "Replay history",
+      "aria-label": "Replay stored frames",
       submit: (e) => {
         e.preventDefault();
         foretell(form.querySelector("button"), ctx, selection());
@@ -200,15 +205,15 @@ function replayForm(d, devices, params, signal) {
     field("to", "To (UTC)", "time", "", { hint: "Empty: now." }),
     field(
       "device",
-      "Frames of",
+      "Device",
       devices.length === 1
         ? [[device.identifier, device.name || device.identifier]]
-        : [["", "all devices of the account"], ...devices.map((x) => [x.identifier, x.name || x.identifier])],
+        : [["", "All devices of the account"], ...devices.map((x) => [x.identifier, x.name || x.identifier])],
       params.device && device ? device.identifier : ""
     ),
     field(
       "state",
-      "Events",
+      "Frames",
       [
         ["", "All"],
         ["quarantined", "Only those that failed"],
@@ -219,8 +224,8 @@ function replayForm(d, devices, params, signal) {
     h(
       "p",
       { class: "bar wide" },
-      h("button", { type: "submit" }, "Preview the replay"),
-      button("Replay", (e) => replayEvents(e.target, ctx, selection()), { class: "main" })
+      h("button", { type: "submit", class: "main" }, "Preview the replay"),
+      button("Replay", (e) => replayEvents(e.target, ctx, selection()))
     )
   );
   const selection = () => {
@@ -256,9 +261,9 @@ function keysForm(d, note, again) {
     mayChange() && remove(s.key)
   ]);
   const unmapped = (d.unmapped || []).filter((k) => !d.sensors.some((s) => s.key === k.key));
-  const newType = () =>
+  const addType = () =>
     editIn(
-      "New sensor type",
+      "Add sensor type",
       {
         go: "Add sensor type",
         fields: [
@@ -274,7 +279,7 @@ function keysForm(d, note, again) {
     editor({
       label: "Map a key",
       go: "Map key",
-      more: may("addSensorType") && button("New sensor type", newType),
+      more: may("addSensorType") && button("Add sensor type", addType),
       fields: [
         field("key", "Key", "text", unmapped.length ? unmapped[0].key : "", { required: true, list: "unmapped" }),
         h(
@@ -347,8 +352,8 @@ export async function showDecoder(main, params, signal) {
     if (!d) return;
   }
   const reads = d.use_raw_payload
-    ? "the payload, even if the network decoded it"
-    : "what the network decoded, else the payload";
+    ? "The payload, even if the network decoded it"
+    : "The values that the network decoded, else the payload";
   const count = plural(devices.length, "device") + (devices.length === 50 ? " or more" : "");
   const keysNote = told();
   const keys = section(
@@ -362,24 +367,27 @@ export async function showDecoder(main, params, signal) {
   main.append(
     ...[
       h(
+        "nav",
+        { class: "bar spaced", "aria-label": "Of this decoder" },
+        link("devices", { decoder: d.id, account: String(d.account) }, "Devices"),
+        link("try", { account: String(d.account), decoder_id: d.id }, "Test a payload")
+      ),
+      h(
         "div",
         { class: "sheet" },
         pairs([
           ["Account", account(d.account)],
           ["Description", d.description],
-          ["Devices", typeName(d.type)],
+          ["Type of devices", typeName(d.type)],
           ["Reads", reads],
-          [
-            "Used by",
-            devices.length ? link("devices", { decoder: d.id, account: String(d.account) }, count) : "no device"
-          ],
-          ["Id", code(d.id)]
+          ["Used by", devices.length ? count : "No device"],
+          ["ID", code(d.id)]
         ])
       ),
       h("h2", null, "Decoding"),
       codecForm(d, devices, params, signal),
       keys,
-      may("replayEvents") && [h("h2", null, "Replay history"), replayForm(d, devices, params, signal)],
+      may("replayEvents") && [h("h2", null, "Replay stored frames"), replayForm(d, devices, params, signal)],
       mayChange() && [h("p", { class: "bar" }, remove(d, note)), note]
     ]
       .flat(3)

@@ -4,6 +4,7 @@ import { account } from "../core/accounts.js";
 import { link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { button, h, long, state } from "../core/dom.js";
+import { plural } from "../core/format.js";
 import { listing } from "../core/list.js";
 import { mayChange } from "../core/session.js";
 import { addDecoder, lastHeard, showDecoder } from "./decoder.js";
@@ -15,12 +16,15 @@ const testedFrames = 5;
 async function verdict(d, signal) {
   const hint = (text) => h("span", { class: "hint" }, text);
   const [device] = await lastHeard(d, signal);
-  if (!device) return hint("no device uses it");
+  if (!device) return hint("No device uses it");
   const body = { account: d.account, device_id: device.id, last: testedFrames },
     frames = (await call("tryDecoder", { body, signal })).data;
   const failing = frames.filter((f) => f.errors.length || f.refused);
-  if (!frames.length) return hint("no frame in the journal");
-  if (!failing.length) return state("ok");
+  if (!frames.length) return hint("No frames in the journal");
+  if (!failing.length) {
+    const title = "Device " + (device.name || device.identifier);
+    return [state("ok"), " ", h("span", { class: "hint", title }, plural(frames.length, "frame"))];
+  }
   return [state("fails"), " ", long(failing[0].errors.length ? failing[0].errors[0].message : failing[0].refused)];
 }
 
@@ -41,7 +45,7 @@ function verdicts(signal) {
         place.replaceChildren(...known.get(key));
       } catch (error) {
         if (error.name === "AbortError") break;
-        place.replaceChildren(h("span", { class: "hint" }, "not tried: " + error.message));
+        place.replaceChildren(h("span", { class: "hint" }, "Not tested: " + error.message));
       }
     }
     busy = false;
@@ -66,7 +70,9 @@ const list = (main, params, signal) => {
     view: "decoders",
     op: "listDecodersOfAccounts",
     title: "Decoders",
-    intro: "Decoders turn payloads into readings. The test stores nothing.",
+    intro:
+      "Decoders turn payloads into readings. " +
+      `The test decodes the last ${testedFrames} frames of the device heard last, and stores nothing.`,
     key: (d) => d.account + "/" + d.id,
     empty: () => [
       h("p", null, "No decoders yet."),
@@ -87,7 +93,7 @@ const list = (main, params, signal) => {
           d.name && d.name !== d.id && h("div", { class: "hint nowrap" }, d.id)
         ]
       },
-      { head: "Test on last " + testedFrames + " frames", cell: tested },
+      { head: "Test", cell: tested },
       { head: "Codec", value: (d) => d.codec, cell: (d) => codecWord(d.codec) },
       { head: "Keys", value: (d) => d.keys.join(" "), cell: (d) => long(d.keys.join(", ")), rest: true },
       { head: "Account", value: (d) => d.account_name, cell: (d) => account(d.account), rest: true }

@@ -6,15 +6,16 @@ import { address, go, link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { chart } from "../core/chart.js";
 import { button, code, h, long, pairs, pre, stamp, state, table, told, when } from "../core/dom.js";
-import { ask, during, editor, field, pick, valuesOf } from "../core/form.js";
-import { capital, cut, exact, instant, iso, json, newestFirst, number, plural } from "../core/format.js";
+import { ask, during, editor, field, pick } from "../core/form.js";
+import { cut, exact, instant, iso, json, lasted, newestFirst, number, plural } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may, mayChange } from "../core/session.js";
-import { alarmActions, alarmSummary, isMuted, loadRules, ruleLink } from "./alarmparts.js";
+import { alarmActions, alarmState, alarmSummary, loadRules, ruleLink } from "./alarmparts.js";
 import {
   battery,
   deviceState,
   heard,
+  isOfLastFrame,
   measured,
   readingText,
   sensorName,
@@ -24,8 +25,15 @@ import {
 } from "./deviceparts.js";
 import { decodersOf, locationsOf } from "./pickers.js";
 import { replayEvents } from "./events.js";
+import { rangeForm } from "./ranges.js";
 
 const spans = { hour: 3600, day: 86400, week: 7 * 86400, month: 30 * 86400 };
+const spanNames = [
+  ["hour", "1 h"],
+  ["day", "24 h"],
+  ["week", "7 days"],
+  ["month", "30 days"]
+];
 
 // rangeOf returns the range of the address: a span that ends now, or two times.
 function rangeOf(params) {
@@ -77,8 +85,14 @@ async function readingsOf(d, range, signal) {
 function head(d) {
   const read = d.sensors.filter((s) => s.at),
     waiting = d.sensors.filter((s) => !s.at);
-  const withFrame = (s) => Math.abs(Date.parse(s.at) - Date.parse(d.last_seen_at)) < 60e3; // the line above has its age
+  const decoder = { id: d.decoder_id, account: String(d.account), device: d.id };
   return [
+    h(
+      "p",
+      { class: "hint" },
+      [account(d.account), " · ", code(d.identifier), " · ", typeName(d.type)],
+      d.decoder_id && [" · ", link("decoders", decoder, d.decoder_name || d.decoder_id)]
+    ),
     d.missing.map((m) => h("p", { class: "note" }, "Not shown, " + m)),
     h("p", { class: "bar" }, deviceState(d), h("span", { class: "hint" }, heard(d))),
     h(
@@ -90,19 +104,19 @@ function head(d) {
           { class: "tile" },
           h("b", null, s.value === null ? cut(s.text, 24) : measured(number(s.value), s.metric_units)),
           sensorName(s, d.sensors),
-          !withFrame(s) && h("div", { class: "hint" }, when(s.at))
+          !isOfLastFrame(s, d) && h("div", { class: "hint" }, when(s.at))
         )
       )
     ),
     waiting.length > 0 &&
-      h("p", { class: "hint" }, "No readings yet: " + waiting.map(typed).join(", ") + "."),
+      h("p", { class: "hint" }, "No readings yet for " + waiting.map(typed).join(", ") + "."),
     d.sensors.length === 0 &&
       h(
         "p",
         { class: "empty" },
-        "No sensors: the decoder maps no keys. ",
-        d.decoder_id &&
-          link("decoders", { id: d.decoder_id, account: String(d.account), device: d.id }, "Open the decoder")
+        d.decoder_id
+          ? ["No sensors: the decoder maps no keys. ", link("decoders", decoder, "Open the decoder")]
+          : "No sensors: the device has no decoder."
       )
   ];
 }
@@ -136,10 +150,10 @@ function about(d) {
               { id: d.decoder_id, account: String(d.account), device: d.id },
               d.decoder_name || d.decoder_id
             )
-          : "none"
+          : "None"
       ],
       ["Comment", d.comment],
-      ["Id", code(d.id)],
+      ["ID", code(d.id)],
       ["Created", [stamp(d.created_at), " UTC"]]
     ])
   );
@@ -148,6 +162,14 @@ function about(d) {
 // intervalOf names an interval: "hour", "ten-minute interval".
 const intervalOf = (granularity) =>
   granularity.includes("_") ? granularity.replace("_", "-").replace(/s$/, "") + " interval" : granularity;
+
+// timeOf is the time of an interval in a chart, in seconds: its middle, or its newest reading if that is the newest
+// of the sensor.
+function timeOf(bucket, newest, range, step) {
+  const start = Date.parse(bucket.at) / 1000,
+    end = Math.min(start + step, range.to);
+  return newest >= start && newest <= end ? newest : (Math.max(start, range.from) + end) / 2;
+}
 
 // notesOf explains the lines of alarms and markers in a chart.
 function notesOf(alarms, markers) {
@@ -175,13 +197,15 @@ function drawn(d, found, raised, markers, params, signal, charts) {
     notes = noted.map((m) => instant(m.created_at) / 1000);
   const typeOf = (s) => ({ key: s.key, type_name: s.name });
   const figures = found.data.map((s) => {
-    const times = s.buckets.map((b) => Date.parse(b.at) / 1000),
+    const sensor = d.sensors.find((x) => x.key === s.key),
+      newest = sensor && sensor.at && Date.parse(sensor.at) / 1000;
+    const times = s.buckets.map((b) => timeOf(b, newest, { from, to }, granularities[found.meta.granularity])),
       line = (label, key) => ({ label, values: s.buckets.map((b) => b[key]) });
     const title = sensorName(typeOf(s), found.data.map(typeOf));
     const made = chart(
       title + " over time: minimum, mean and maximum",
       times,
-      [line("mean", "mean"), line("minimum", "min"), line("minimum to maximum", "max")],
+      [line("Mean", "mean"), line("Minimum", "min"), line("Minimum to maximum", "max")],
       { signal, unit: s.metric_units && " " + s.metric_units, from, to, ranged, between: [2, 1], marks, notes }
     );
     charts.push(made);
@@ -211,54 +235,23 @@ function drawn(d, found, raised, markers, params, signal, charts) {
   ];
 }
 
-function rangeForm(params) {
-  const here = { id: params.id, account: params.account },
-    chosen = params.from ? "" : params.span || "day",
-    range = rangeOf(params);
-  const buttons = Object.keys(spans).map((name) =>
-    button(capital(name), () => go("devices", { ...here, span: name }), {
-      "aria-pressed": String(name === chosen),
-      "aria-label": "Last " + name
-    })
-  );
-  const own = h(
-    "form",
-    {
-      class: "fields",
-      "aria-label": "Other range",
-      submit: (e) => {
-        e.preventDefault();
-        go("devices", { ...here, ...valuesOf(e.target) });
-      }
-    },
-    field("from", "From (UTC)", "time", range.from, { required: true }),
-    field("to", "To (UTC)", "time", range.to, { required: true }),
-    h("p", { class: "bar" }, h("button", { type: "submit" }, "Show this range"))
-  );
-  return h(
-    "div",
-    { class: "bar" },
-    buttons,
-    h("details", { open: Boolean(params.from) }, h("summary", null, "Other range"), own)
-  );
-}
-
-function frames(found) {
+function frames(found, d) {
   const rows = found.map((f) => [
     f.id ? link("trace", { id: f.id.replace(/\.\d+$/, "") }, when(f.received_at)) : when(f.received_at),
     f.kind,
     f.f_port,
     f.f_cnt,
-    f.encrypted ? "encrypted" : code(f.payload),
-    f.object || f.samples ? h("details", null, h("summary", null, "values"), pre(json(f.object || f.samples))) : "",
+    f.encrypted ? "Encrypted" : code(f.payload),
+    f.object || f.samples ? h("details", null, h("summary", null, "Values"), pre(json(f.object || f.samples))) : "",
     strength(f),
-    f.refused ? [state("refused"), " ", f.refused] : f.note || "stored"
+    f.refused ? [state("refused"), " ", f.refused] : f.note || "Stored"
   ]);
+  const settings = link("devices", { id: d.id, account: String(d.account), tab: "settings" }, "Settings");
   return table(
     "Raw frames",
     ["Received", "Kind", "fPort#", "fCnt#", "Payload (hex)", "Decoded by the network", "Signal", "Result"],
     rows,
-    "No raw frames. Enable frame logging in the tab Settings to keep frames for 7 days.",
+    ["No raw frames. Enable frame logging in the ", settings, " to keep frames for 7 days."],
     { compact: true }
   );
 }
@@ -280,7 +273,7 @@ function recent(found, d) {
         state("unknown", "no reading"),
         " ",
         f.values.length
-          ? "No key of its values is mapped: " + f.values.map((v) => v.key).join(", ") + ". "
+          ? "None of these keys is mapped: " + f.values.map((v) => v.key).join(", ") + ". "
           : "The decoder returned no values. ",
         decoder()
       ];
@@ -291,7 +284,7 @@ function recent(found, d) {
   return [
     table(
       "Last frames",
-      ["Time", "Readings", "Source", "Payload (hex)"],
+      ["Frame time", "Readings", "Source", "Payload (hex)"],
       newestFirst(found).map((f) => [
         f.event ? link("trace", { id: f.event }, when(f.time)) : when(f.time),
         result(f),
@@ -308,23 +301,22 @@ function recent(found, d) {
 const alarmRows = (found, again, note) =>
   table(
     "Alarms",
-    ["Rule", "State", "Readings", "Raised", "Cleared", "Acknowledged by", "Note", "Details", "Action"],
+    ["Rule", "Readings", "State", "Raised", "Duration", "Note", "Change"],
     found.map((a) => [
       ruleLink(a),
-      [state(a.state), isMuted(a) && [" ", state("muted")]],
       alarmSummary(a),
-      when(a.raised_at),
-      when(a.cleared_at),
-      a.acknowledged_by,
-      a.note,
+      alarmState(a),
       link(
         "alarms",
         { account: String(a.account), device_id: a.device_id, rule_id: a.rule_id, open: a.id },
-        "Details"
+        when(a.raised_at)
       ),
+      a.cleared_at && lasted(a.raised_at, a.cleared_at),
+      a.note,
       alarmActions(a, note, again)
     ]),
-    "No alarms."
+    "No alarms.",
+    { compact: true }
   );
 
 // settings is the form that changes a device. It sends the fields of shown that have another value, also an empty one.
@@ -395,10 +387,10 @@ function removal(d) {
 // markers shows the markers of a device and the form that adds one.
 function markers(d, found, again) {
   const form = editor({
-    label: "Add a marker",
+    label: "Add marker",
     go: "Add marker",
     fields: [
-      field("comment", "Comment", "text", "", { required: true, maxlength: 2000, wide: true }),
+      field("comment", "Note", "text", "", { required: true, maxlength: 2000, wide: true }),
       field("date_published", "Time (UTC)", "time", "", { hint: "Empty: now." })
     ],
     save: async (v, f) => {
@@ -419,7 +411,7 @@ function markers(d, found, again) {
   return [
     table(
       "Markers",
-      ["Time (UTC)", "Comment"],
+      ["Time (UTC)", "Note"],
       found.map((m) => [stamp(m.created_at), long(m.comment)]),
       "No markers."
     ),
@@ -520,7 +512,7 @@ export async function showDevice(main, params, signal) {
             " frames that arrived, read with the decoder as it is now. Stored readings may differ."
         }
       ),
-      section("Raw frames", async () => frames(await own("listFrames")), { signal })
+      section("Raw frames", async () => frames(await own("listFrames"), await current()), { signal })
     );
   } else if (tab === "alarms") {
     const list = section("", async () => alarmRows(await alarmsOf(), () => list.again(), note), {
@@ -541,7 +533,13 @@ export async function showDevice(main, params, signal) {
     if (mayChange()) main.append(section("", async () => removal(await current()), { signal }));
   } else {
     main.append(
-      rangeForm(params),
+      rangeForm({
+        view: "devices",
+        params,
+        spans: spanNames,
+        chosen: params.from ? "" : params.span || "day",
+        range: rangeOf(params)
+      }),
       section(
         "",
         async () => {

@@ -12,6 +12,8 @@ export const heard = (d) => (d.last_seen_at ? ["heard ", when(d.last_seen_at)] :
 export const deviceName = (d) => d.name || d.identifier;
 export const deviceLink = (d) => link("devices", { id: d.id, account: String(d.account) }, deviceName(d));
 export const isOld = (at) => Date.now() - Date.parse(at) > silentAfter;
+// isOfLastFrame reports whether the newest value of a sensor came with the last frame of its device.
+export const isOfLastFrame = (s, d) => Math.abs(Date.parse(s.at) - Date.parse(d.last_seen_at)) < 60e3;
 export const isSilent = (d) => !d.last_seen_at || isOld(d.last_seen_at);
 
 // deviceState shows whether a device is heard, and its problems.
@@ -28,6 +30,10 @@ export const deviceState = (d) => [
   isLow(d.radio) && [" ", state("battery low")],
   !d.decoder_id && [" ", state("no decoder")]
 ];
+
+// keyName is the name of a key without its sensor: "Temperature", "Battery level". One with other characters than
+// lower-case letters stays as it is.
+export const keyName = (key) => (/^[a-z_]+$/.test(key) ? capital(key.replaceAll("_", " ")) : key);
 
 // typed is the key of a sensor with its type: "door (State)".
 export const typed = (s) => s.key + (s.type_name && s.type_name !== s.key ? " (" + s.type_name + ")" : "");
@@ -48,7 +54,7 @@ export const valueOf = (v) => (v.text === undefined ? String(v.value) : v.text);
 // readingText describes a reading by the sensor with its key: "Temperature 31 °C".
 export function readingText(r, sensors) {
   const s = sensors.find((x) => x.key === r.key);
-  if (!s) return r.key + " " + valueOf(r);
+  if (!s) return keyName(r.key) + " " + valueOf(r);
   return sensorName(s, sensors) + " " + valueOf(r) + (s.metric_units ? "\u00a0" + s.metric_units : "");
 }
 

@@ -4,7 +4,7 @@
 import { account, accountNames } from "../core/accounts.js";
 import { go, link } from "../core/address.js";
 import { call } from "../core/api.js";
-import { button, h, when, wrong } from "../core/dom.js";
+import { button, h, when } from "../core/dom.js";
 import { editIn, field, pick } from "../core/form.js";
 import { number, plural } from "../core/format.js";
 import { listing } from "../core/list.js";
@@ -17,6 +17,7 @@ import {
   deviceName,
   deviceState,
   deviceTypes,
+  isOfLastFrame,
   isOld,
   isSilent,
   measured,
@@ -31,12 +32,11 @@ const shownValues = 2; // of a row
 
 const isBattery = (s) => /^battery|^vbat/i.test(s.key);
 
-// lastValue shows the newest value of a sensor, with its age if the value is old.
-function lastValue([s, name]) {
+// lastValue shows the newest value of a sensor, with its age if the value is older than a day and than the last frame.
+function lastValue([s, name, d]) {
   const value = s.value === null ? s.text : measured(number(s.value), s.metric_units);
-  return isOld(s.at)
-    ? h("div", { class: "soft" }, name + " ", value, ", ", when(s.at))
-    : h("div", null, name + " ", value);
+  if (!isOld(s.at)) return h("div", null, name + " ", value);
+  return h("div", { class: "soft" }, name + " ", value, !isOfLastFrame(s, d) && [", ", when(s.at)]);
 }
 
 // values asks for the newest values of the devices of a page, one device at a time, and
@@ -63,7 +63,7 @@ function values(signal) {
             .filter((s) => s.at)
             .sort((a, b) => isBattery(a) - isBattery(b))
             .slice(0, shownValues)
-            .map((s) => [s, sensorName(s, data.sensors)])
+            .map((s) => [s, sensorName(s, data.sensors), data])
         );
         place.replaceChildren(...known.get(d.id).map(lastValue));
       } catch (error) {
@@ -125,7 +125,7 @@ export function addDevice(presets = {}) {
   rename();
   if (ownAccount()) follow(ownAccount());
   editIn(
-    "Add a device",
+    "Add device",
     {
       go: "Add device",
       aliases: { mac_address: "identifier" },

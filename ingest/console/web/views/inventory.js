@@ -41,7 +41,7 @@ function decoders(account) {
     ]);
   return [
     h("h3", null, "Decoders"),
-    table("Decoders", ["Decoder", "Type", "Codec", "Sensors", "Id"], rows, "No decoders.")
+    table("Decoders", ["Decoder", "Type", "Codec", "Sensors", "ID"], rows, "No decoders.")
   ];
 }
 
@@ -119,7 +119,7 @@ export async function show(main, params, signal) {
             )
           ]),
       h("h2", null, "Sensor types"),
-      table("Sensor types", ["Name", "Metric", "Imperial", "Id"], types, "No sensor types are declared.", {
+      table("Sensor types", ["Name", "Metric", "Imperial", "ID"], types, "No sensor types are declared.", {
         compact: true
       })
     );

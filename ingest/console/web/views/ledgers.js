@@ -11,7 +11,7 @@ import { section } from "../core/section.js";
 import { ownAccount } from "../core/session.js";
 import { generateButton, tokenButtons } from "./ledgeractions.js";
 
-const words = { generated: "generated", claimed: "claimed", metadata: "metadata added" };
+const words = { generated: "Generated", claimed: "Claimed", metadata: "Metadata added" };
 const tokenLink = (acct, id, text) => link("ledgers", { token: id, account: String(acct) }, text || cut(id, 16));
 
 // finder opens a token by its id or its text. The text does not leave the page.
@@ -32,7 +32,7 @@ function finder(params) {
   const form = h(
     "form",
     { class: "fields sheet", submit, "aria-label": "Find a token" },
-    field("token", "Token, or its id", "text", "", { required: true }),
+    field("token", "Token or its ID", "text", "", { required: true }),
     !ownAccount() && pick("account", "Account", accountNames, params.account, { required: true }),
     h("p", { class: "bar beside" }, h("button", { type: "submit" }, "Show token"))
   );
@@ -62,8 +62,8 @@ function list(main, params, signal) {
           account(l.account),
           l.entries,
           l.signed === l.entries ? state("all signed") : l.signed + " signed",
-          l.claims || "any number",
-          l.expiry ? "after " + duration(l.expiry) : "never",
+          l.claims || "Any number",
+          l.expiry ? "After " + duration(l.expiry) : "Never",
           l.declared ? "" : state("no longer declared")
         ]);
         return [
@@ -71,7 +71,8 @@ function list(main, params, signal) {
             "Ledgers",
             ["Ledger", "Account", "Entries#", "Signed", "Claims per token#", "Tokens expire", "Note"],
             rows,
-            "No ledgers yet. Declare them in the inventory (ledgers:)."
+            "No ledgers yet. Declare them in the inventory (ledgers:).",
+            { compact: true }
           ),
           h(
             "p",
@@ -102,8 +103,8 @@ function tokens(params, signal, here) {
         go("ledgers", { ...here, q: e.target.elements.q.value.trim() });
       }
     },
-    field("q", "Token, or start of its id", "text", params.q, { type: "search" }),
-    h("p", { class: "bar" }, h("button", { type: "submit" }, "Show"), params.q && link("ledgers", here, "Clear"))
+    field("q", "Token, or start of its ID", "text", params.q, { type: "search" }),
+    h("p", { class: "bar" }, h("button", { type: "submit" }, "Apply"), params.q && link("ledgers", here, "Clear"))
   );
   const load = async () => {
     const found = await call("listTokensOfLedger", {
@@ -114,9 +115,9 @@ function tokens(params, signal, here) {
     const rows = found.data.map((t) => [
       tokenLink(params.account, t.id),
       when(t.generated_at),
-      t.expires_at ? stamp(t.expires_at.slice(0, 10)) : "never",
+      t.expires_at ? stamp(t.expires_at.slice(0, 10)) : "Never",
       t.claimed,
-      t.remaining ?? "any number"
+      t.remaining ?? "Any number"
     ]);
     return [
       table(
@@ -146,14 +147,14 @@ function entries(params, signal, here) {
       signal
     });
     const rows = found.data.map((e) => [
-      tokenLink(params.account, e.token),
-      words[e.type] || e.type,
-      when(e.at),
       e.sequence,
+      words[e.type] || e.type,
+      tokenLink(params.account, e.token),
+      when(e.at),
       h("code", { title: e.hash }, cut(e.hash, 16))
     ]);
     return [
-      table("Entries", ["Token", "Entry", "Time", "No.#", "Leaf hash"], rows, "No entries yet.", { compact: true }),
+      table("Entries", ["No.", "Entry", "Token", "Time", "Leaf hash"], rows, "No entries yet.", { compact: true }),
       h(
         "p",
         { class: "bar" },
@@ -303,7 +304,7 @@ function proofs(t) {
     h(
       "div",
       { class: "sheet" },
-      h("h3", null, "Entry " + e.sequence + ": " + (words[e.type] || e.type)),
+      h("h3", null, "Entry " + e.sequence + ": " + (words[e.type] || e.type).toLowerCase()),
       pairs([
         ["Time", [stamp(e.at), " UTC"]],
         ["Leaf hash", code(e.hash)]
@@ -316,14 +317,16 @@ function proofs(t) {
     t.entries.map(entry),
     h("h3", null, "Signed head of the ledger"),
     pre(t.head.checkpoint),
-    h("p", { class: "hint" }, "Verifying key: ", code(t.head.key)),
+    h("h3", null, "Verifying key"),
+    pre(t.head.key),
     h("h3", null, "Signed list of the token's entries"),
     pre(t.all)
   ];
 }
 
 function token(main, params, signal) {
-  const note = told();
+  const note = told(),
+    back = h("p", { class: "back" }, link("ledgers", {}, "← Ledgers"));
   const page = section(
     "",
     async () => {
@@ -332,23 +335,23 @@ function token(main, params, signal) {
         query: { account: params.account },
         signal
       });
-      const ledger = await ledgerOf(t.account, t.ledger, signal).catch(() => null);
+      const ledger = await ledgerOf(t.account, t.ledger, signal).catch(() => null),
+        ledgerName = (ledger && ledger.name) || t.ledger,
+        ledgerLink = (text) => link("ledgers", { ledger: t.ledger, account: String(t.account) }, text);
+      back.replaceChildren(ledgerLink("← " + ledgerName));
       return [
         h(
           "div",
           { class: "sheet" },
           pairs([
-            ["Id", code(t.id)],
-            [
-              "Ledger",
-              link("ledgers", { ledger: t.ledger, account: String(t.account) }, (ledger && ledger.name) || t.ledger)
-            ],
+            ["ID", code(t.id)],
+            ["Ledger", ledgerLink(ledgerName)],
             ["Account", account(t.account)],
             ["Generated", [stamp(t.created_at), " UTC"]],
-            ["Expires", t.expires_at ? [stamp(t.expires_at), " UTC"] : "never"],
+            ["Expires", t.expires_at ? [stamp(t.expires_at), " UTC"] : "Never"],
             ["Claims used", String(t.claimed)],
-            ["Claims left", t.remaining === null ? "any number" : String(t.remaining)],
-            ["Claims need", t.needs_private ? "the private token" : "no private token"],
+            ["Claims left", t.remaining === null ? "Any number" : String(t.remaining)],
+            ["Claims need", t.needs_private ? "The private token" : "No private token"],
             ["Metadata", t.metadata && pre(json(t.metadata))]
           ])
         ),
@@ -359,7 +362,7 @@ function token(main, params, signal) {
     { signal }
   );
   main.append(
-    h("p", { class: "back" }, link("ledgers", {}, "← Ledgers")),
+    back,
     h(
       "div",
       { class: "heading" },

@@ -13,9 +13,9 @@ const durations = [
 // muteIn asks for the scope and duration of a mute and calls done(text). target has account, rule_id
 // and rule_name, or device_id and device_name, or both.
 export function muteIn(target, done) {
-  const rule = target.rule_id && ["rule", "this rule, all devices"];
-  const device = target.device_id && ["device", "all rules, this device"];
-  const both = rule && device && ["both", "this rule, this device"];
+  const rule = target.rule_id && ["rule", "This rule, all devices"];
+  const device = target.device_id && ["device", "All rules, this device"];
+  const both = rule && device && ["both", "This rule, this device"];
   editIn(
     "Mute alarms",
     {

@@ -11,7 +11,7 @@ import { may } from "../core/session.js";
 // again after each choice.
 export function ofAccount(value, fieldsOf, props) {
   let drawn = value || "";
-  const place = h("div", { class: "wide fields" }, fieldsOf(drawn));
+  const place = h("div", { class: "joined" }, fieldsOf(drawn));
   const changed = (acct) => {
     if (acct === drawn) return;
     drawn = acct;
@@ -84,7 +84,7 @@ export const scopeText = (r) =>
       if (name === "location_id") return "location " + (locationNames.get(r.account + "/" + value) || value);
       return name + " " + value;
     })
-    .join(", ") || "all";
+    .join(", ") || "All devices";
 
 export const subscribersOf = async (acct) =>
   (await call("listSubscribers", { query: { per_page: 500 }, as: acct })).data.map((s) => [

@@ -17,9 +17,13 @@ const wants = {
   addresses: "Email addresses, one per line",
   labels: "Labels, one per line"
 };
+const placeholders = { geo: ["%m", "%o", "%d"], vmn: ["%msg", "%orig", "%dest"] };
 const hints = {
-  urls: "%m, %o, %d and other placeholders stand for parts of the message.",
-  labels: "Applications read the messages under these labels."
+  urls: (kind) => {
+    const [text, sender, recipient] = placeholders[kind];
+    return `${text} is the text, ${sender} the sender, ${recipient} the recipient. The API docs list all placeholders.`;
+  },
+  labels: () => "Applications read the messages under these labels."
 };
 const operations = {
   geo: {
@@ -48,7 +52,7 @@ export const destinations = (r) => [
 const exampleOf = (r) =>
   r.kind === "geo" ? (r.number + "000000000000").slice(0, Math.max(12, r.number.length)) : r.number;
 
-// actionFields are the inputs of an action and its parameters. actions is [{ name,
+// actionFields are the inputs of an action and its parameters; r has the kind of relay. actions is [{ name,
 // description, takes }].
 function actionFields(actions, r) {
   const names = actions.map((a) => a.name),
@@ -71,7 +75,7 @@ function actionFields(actions, r) {
     };
     action.querySelector(".hint").textContent =
       chosen.takes || !chosen.description ? "" : chosen.description + ".";
-    parameters.querySelector(".hint").textContent = hints[chosen.takes] || "";
+    parameters.querySelector(".hint").textContent = chosen.takes in hints ? hints[chosen.takes](r.kind) : "";
     reveal(parameters, Boolean(chosen.takes));
     parameters.querySelector("label").textContent = wants[chosen.takes] || "Parameters";
   };
@@ -102,8 +106,8 @@ export function addRelay(presets = {}) {
     "kind",
     "Takes",
     [
-      ["vmn", "a virtual number"],
-      ["geo", "every number with a prefix"]
+      ["vmn", "A virtual number"],
+      ["geo", "Every number with a prefix"]
     ],
     presets.kind || "vmn"
   );
@@ -121,13 +125,13 @@ export function addRelay(presets = {}) {
       description: a.description || "",
       takes: takesOf[a.name || a.action] || ""
     }));
-    place.replaceChildren(...actionFields(actions, { action: "http_post", parameters: [] }));
+    place.replaceChildren(...actionFields(actions, { kind: word, action: "http_post", parameters: [] }));
   };
   kind.addEventListener("change", follow);
   editIn(
-    "New relay",
+    "Add relay",
     {
-      go: "Create relay",
+      go: "Add relay",
       aliases: { prefix: "number" },
       fields: [
         !ownAccount() &&
@@ -181,7 +185,7 @@ function trial(current, signal) {
     "form",
     {
       class: "fields sheet",
-      "aria-label": "Try a message",
+      "aria-label": "Test this relay",
       submit: (e) => {
         e.preventDefault();
         run(form.querySelector("button"));
@@ -220,13 +224,14 @@ function trial(current, signal) {
       return data.sent ? "Sent. Its deliveries show the result." : "Not sent: " + (data.reason || data.outcome);
     });
   };
-  form.querySelector(".bar").append(" ", button("Send a test through this relay", send));
+  form.querySelector(".bar").append(" ", button("Send a test", send));
   return [
-    h("h2", null, "Try it"),
+    h("h2", null, "Test"),
     h(
       "p",
       { class: "hint" },
-      "Preview shows which saved relay takes the message, and the exact request. Nothing is sent."
+      "Preview shows which saved relay takes the message, and the exact request, and sends nothing. " +
+        "A test is delivered to the target."
     ),
     form,
     note,
@@ -243,7 +248,8 @@ const pace = (r) =>
     .filter(Boolean)
     .join(", ");
 
-const facts = (r) =>
+// facts shows a relay, without what the form has for those who may change it.
+const facts = (r, changes = mayChange()) =>
   pairs([
     ["Account", account(r.account)],
     [
@@ -254,9 +260,9 @@ const facts = (r) =>
         r.kind === "geo" ? ", unless a longer prefix or a virtual number takes them" : ""
       ]
     ],
-    ["Action", actionWord(r.action)],
-    ["To", destinations(r)],
-    ["Condition", r.filter ? code(r.filter) : "none"],
+    ["Action", !changes && actionWord(r.action)],
+    ["To", (!changes || r.unopened) && destinations(r)],
+    ["Condition", !changes && (r.filter ? code(r.filter) : "None")],
     ["SIM", r.iccid && link("sims", { id: r.iccid, account: String(r.account) }, r.iccid)],
     ["Pace", pace(r)],
     ["Changed", r.updated_at && [stamp(r.updated_at), " UTC"]],
@@ -268,8 +274,7 @@ const facts = (r) =>
         ". Changes you make here are kept when the document is applied again."
       ]
     ],
-    ["Id", code(r.id)],
-    ["Deliveries", link("deliveries", { account: String(r.account), relay: r.id, kind: "relay" }, "Show")]
+    ["ID", code(r.id)]
   ]);
 
 export function showRelay(main, params, signal) {
@@ -279,7 +284,7 @@ export function showRelay(main, params, signal) {
   const load = async () => {
     const query = { account: params.account };
     const { data } = await call("showRelay", { path: { kind: params.kind, relay_id: params.id }, query, signal });
-    title.replaceChildren("Relay for " + takes[data.kind] + " " + data.number);
+    title.replaceChildren("Relay " + data.number + (data.kind === "geo" ? "*" : ""));
     return data;
   };
   const remove = async (e) => {
@@ -304,6 +309,11 @@ export function showRelay(main, params, signal) {
   main.append(
     h("p", { class: "back" }, link("relays", {}, "← Relays")),
     title,
+    h(
+      "nav",
+      { class: "bar spaced", "aria-label": "Of this relay" },
+      link("deliveries", { account: params.account, relay: params.id, kind: "relay" }, "Deliveries")
+    ),
     section(
       "",
       async () => {
@@ -315,7 +325,7 @@ export function showRelay(main, params, signal) {
         };
         return [
           sheet,
-          mayChange() && [h("h2", null, "Change it"), change(r, again)],
+          mayChange() && [h("h2", null, "Settings"), change(r, again)],
           may("explainRelay") && trial(() => r, signal),
           may("replayEvents") && [
             h("h2", null, "Replay"),
@@ -324,7 +334,6 @@ export function showRelay(main, params, signal) {
             replayNote
           ],
           may("deleteNumberRelay") && [
-            h("h2", null, "Delete"),
             h("p", { class: "bar" }, button("Delete relay", remove, { class: "danger" })),
             note
           ]

@@ -24,12 +24,12 @@ const list = (main, params, signal) =>
               h(
                 "p",
                 { class: "bar" },
-                button("New relay", () => addRelay(), { class: "main" })
+                button("Add relay", () => addRelay(), { class: "main" })
               )
           ],
     add: () =>
-      may("createNumberRelay") && button("New relay", () => addRelay({ account: params.account }), { class: "main" }),
-    actions: () => [may("explainRelay") && link("explain", {}, "Which relay takes a message?")],
+      may("createNumberRelay") && button("Add relay", () => addRelay({ account: params.account }), { class: "main" }),
+    actions: () => [may("explainRelay") && link("explain", {}, "Test a relay")],
     columns: [
       {
         head: "Number or prefix",

@@ -7,8 +7,9 @@ import { all, call } from "../core/api.js";
 import { button, code, h, pairs, redraw, stamp, state, told, when } from "../core/dom.js";
 import { ask, during, editor, field, linesOf, pick, reveal, valuesOf } from "../core/form.js";
 import { actionWord } from "../core/filters.js";
-import { cut, plural } from "../core/format.js";
+import { capital, cut, plural } from "../core/format.js";
 import { may, mayChange, ownAccount } from "../core/session.js";
+import { keyName } from "./deviceparts.js";
 import { muteIn } from "./mutes.js";
 import { decodersOf, devicesOf, loadScopes, locationsOf, scopeText } from "./pickers.js";
 import { triedRules } from "./tryrule.js";
@@ -22,10 +23,21 @@ const comparisons = [
   ["!=", "differs from"]
 ];
 const triggers = [
-  ["reading", "a reading arrives"],
-  ["silent", "a device is silent"],
-  ["event", "a device sends an event"]
+  ["reading", "A reading arrives"],
+  ["silent", "A device is silent"],
+  ["event", "A device sends an event"]
 ];
+const durations = [
+  ["5m", "5 min"],
+  ["10m", "10 min"],
+  ["30m", "30 min"],
+  ["1h", "1 h"],
+  ["2h", "2 h"],
+  ["6h", "6 h"],
+  ["24h", "24 h"],
+  ["168h", "7 days"]
+];
+const durationWord = (text) => new Map(durations).get(text) || text;
 const actionNames = [
   ["email", "Send an email"],
   ["http_post", actionWord("http_post")],
@@ -86,13 +98,25 @@ function simple(when) {
 // conditionText describes the condition of a rule; an expression that the form cannot show is code.
 export function conditionText(r) {
   const compared = r.on === "reading" && simple(r.when);
-  if (compared) return compared.key + " " + new Map(comparisons).get(compared.compare) + " " + compared.limit;
-  if (r.on === "silent") return "silent for " + r.silent_for;
-  return r.when ? code(cut(r.when, 80)) : "every " + (r.on === "event" ? "event" : "frame");
+  if (compared) return keyName(compared.key) + " " + new Map(comparisons).get(compared.compare) + " " + compared.limit;
+  if (r.on === "silent") return "Silent for " + durationWord(r.silent_for);
+  return r.when ? code(cut(r.when, 80)) : "Every " + (r.on === "event" ? "event" : "frame");
 }
 
 // valueOfKey writes the value of a key in a condition.
 const valueOfKey = (key) => (/^[a-z_]\w*$/i.test(key) ? "values." + key : "values[" + JSON.stringify(key) + "]");
+
+// durationFields are the choice of a duration, and the input of one that is not offered. none is the text of an empty
+// duration, if it may be empty.
+function durationFields(name, text, value, none) {
+  const offered = [...(none ? [["", none]] : []), ...durations];
+  const kept = offered.some(([option]) => option === value) ? [] : [[value, value]];
+  return [
+    field(name, text, [...offered, ...kept, ["other", "Other…"]], value),
+    field(name + "_other", text + " (other)", "text", "", { required: true, hint: "Such as 90s, 15m or 36h." })
+  ];
+}
+const durationIn = (v, name) => (v[name] === "other" ? v[name + "_other"] : v[name]) || "";
 
 // bodyOf returns the rule of a form. What the form hides is empty in the rule; what it cannot show stays as in
 // original.
@@ -103,8 +127,8 @@ function bodyOf(v, original) {
     enabled: original ? original.enabled : true,
     when: v.key ? valueOfKey(v.key) + " " + v.compare + " " + v.limit : v.when || "",
     clear: v.clear || "",
-    for: v.for || "",
-    silent_for: v.silent_for || "",
+    for: durationIn(v, "for"),
+    silent_for: durationIn(v, "silent_for"),
     repeat: v.repeat || "never"
   };
   if (v.scope === "kept") rule.devices = original.devices;
@@ -173,7 +197,7 @@ function ruleForm(r, params, signal) {
       if (!form.reportValidity()) return "";
       const v = valuesOf(form),
         rule = bodyOf(v, r);
-      if (!v.trial_device) throw new Error("This account has no device to try the rule on.");
+      if (!v.trial_device) throw new Error("This account has no device to test the rule on.");
       const found = (
         await call("tryRule", {
           as: acctNow(),
@@ -199,9 +223,11 @@ function ruleForm(r, params, signal) {
     });
   const form = editor({
     label: "Rule",
-    go: r ? "Save" : "Create rule",
+    go: r ? "Save" : "Add rule",
     aliases: {
       when: "limit",
+      for: "for_other",
+      silent_for: "silent_for_other",
       "actions.0.parameters": "parameters",
       "actions.0": "parameters",
       actions: "parameters",
@@ -216,10 +242,7 @@ function ruleForm(r, params, signal) {
         pick("account", "Account", accountNames, params.account, { required: true, changed: () => ofAccount() }),
       field("name", "Name", "text", r ? r.name : "", { required: true }),
       field("on", "When", triggers, r ? r.on : "reading"),
-      field("silent_for", "Silent for", "text", r ? r.silent_for : "", {
-        required: true,
-        hint: "Such as 30m, 2h or 24h."
-      }),
+      durationFields("silent_for", "Silent for", (r && r.silent_for) || "24h"),
       field(
         "scope",
         "Devices",
@@ -231,19 +254,24 @@ function ruleForm(r, params, signal) {
         "mode",
         "Condition",
         [
-          ["simple", "compare a reading"],
-          ["expression", "an expression"],
-          ["none", "none: every frame"]
+          ["simple", "Compare a reading"],
+          ["expression", "An expression"],
+          ["none", "None: every frame"]
         ],
         forwards ? "none" : r && r.on !== "silent" && !(compared && r.on === "reading") ? "expression" : "simple"
       ),
       field("key", "Reading", "text", compared && compared.key, {
         required: true,
         list: "keys",
-        hint: "Its key, such as temperature."
+        hint: "The key, such as temperature."
       }),
       keys,
-      field("compare", "Comparison", comparisons, compared && compared.compare),
+      field(
+        "compare",
+        "Comparison",
+        comparisons.map(([sign, text]) => [sign, capital(text)]),
+        compared && compared.compare
+      ),
       field("limit", "Threshold", "text", compared && compared.limit, {
         required: true,
         inputmode: "decimal",
@@ -256,15 +284,15 @@ function ruleForm(r, params, signal) {
         hint: " "
       }),
       field("clear", "Clears when", "text", r ? r.clear : "", { hint: "Empty: when the condition is no longer met." }),
-      field("for", "Met for at least", "text", r ? r.for : "", { hint: "Such as 10m. Empty: at once." }),
+      durationFields("for", "Met for at least", (r && r.for) || "", "At once"),
       field(
         "repeat",
         "Repeat the action while raised",
         [
-          ["never", "never"],
-          ["1h", "each hour"],
-          ["24h", "each day"],
-          ["always", "with every frame"],
+          ["never", "Never"],
+          ["1h", "Each hour"],
+          ["24h", "Each day"],
+          ["always", "With every frame"],
           ...(r && !["never", "1h", "24h", "always"].includes(r.repeat) ? [[r.repeat, r.repeat]] : [])
         ],
         r ? r.repeat : "never"
@@ -275,12 +303,12 @@ function ruleForm(r, params, signal) {
       h(
         "fieldset",
         { class: "wide" },
-        h("legend", null, "Try it before you save"),
+        h("legend", null, "Test"),
         h(
           "div",
           { class: "filters" },
           trialDevice,
-          h("p", { class: "bar" }, button("Try on its last 10 frames", trial))
+          h("p", { class: "bar" }, button("Test on the last 10 frames", trial))
         ),
         note,
         answer
@@ -297,6 +325,10 @@ function ruleForm(r, params, signal) {
     }
   });
   const box = (name) => form.elements[name].closest(".field");
+  const revealDuration = (name, shown) => {
+    reveal(box(name), shown);
+    reveal(box(name + "_other"), shown && form.elements[name].value === "other");
+  };
   // offer offers or hides an option; instead is chosen if a hidden one was.
   const offer = (select, option, offered, instead) => {
     const found = select.querySelector("option[value=" + option + "]");
@@ -310,12 +342,12 @@ function ruleForm(r, params, signal) {
     offer(repeat, "always", !silent, "never");
     const conditional = !silent && mode.value !== "none",
       isSimple = mode.value === "simple";
-    reveal(box("silent_for"), silent);
+    revealDuration("silent_for", silent);
     reveal(box("mode"), !silent);
     for (const name of ["key", "compare", "limit"]) reveal(box(name), conditional && isSimple);
     reveal(box("when"), conditional && !isSimple);
     reveal(box("clear"), conditional && (!isSimple || Boolean(r && r.clear)));
-    reveal(box("for"), conditional);
+    revealDuration("for", conditional);
     reveal(box("repeat"), conditional || silent);
     reveal(box("originator"), action.value === "sms");
     box("when").querySelector(".hint").textContent = examples[on.value];
@@ -351,8 +383,10 @@ const further = (r) =>
     r.actions
       .slice(1)
       .map((a) => h("div", null, new Map(actionNames).get(a.action) || a.action, ": ", a.parameters.join(", "))),
-    h("div", { class: "hint" }, "They stay as they are when you save.")
+    h("div", { class: "hint" }, "Further actions stay as they are when you save.")
   ];
+
+const moment = (text) => [stamp(text), " UTC, ", when(text)];
 
 const batchText = ({ count, every }) =>
   [count && "up to " + plural(count, "frame"), every && "what arrives in " + every].filter(Boolean).join(", or ") +
@@ -360,7 +394,7 @@ const batchText = ({ count, every }) =>
 
 export async function showRule(main, params, signal) {
   main.append(h("p", { class: "back" }, link("rules", {}, "← Rules")));
-  if (params.id === "new") return void main.append(h("h1", null, "New rule"), ruleForm(null, params, signal));
+  if (params.id === "new") return void main.append(h("h1", null, "Add rule"), ruleForm(null, params, signal));
   const r = (await all("listRulesOfAccount", { query: { account: params.account }, signal })).find(
     (x) => x.id === params.id
   );
@@ -377,16 +411,25 @@ export async function showRule(main, params, signal) {
   const drawSwitch = () => redraw(enabled, [ruleSwitch(r, note, drawSwitch)]);
   drawSwitch();
   main.append(
-    h("div", { class: "heading" }, h("h1", null, r.name || r.id), enabled),
-    params.created ? h("p", { class: "said" }, "Rule created. It looks at the frames that arrive from now on.") : "",
     h(
-      "p",
-      { class: "bar" },
-      link("alarms", { account: String(r.account), rule_id: r.id }, "Its alarms"),
-      link("deliveries", { account: String(r.account), relay: r.id, kind: "rule" }, "Its deliveries"),
-      !mayChange() && may("tryRule") && link("tryrule", { account: String(r.account), rule_id: r.id }, "Try it"),
-      mayChange() &&
-        button("Mute", () => muteIn({ account: r.account, rule_id: r.id, rule_name: r.name || r.id }, say))
+      "div",
+      { class: "heading" },
+      h("h1", null, r.name || r.id),
+      h(
+        "p",
+        { class: "bar" },
+        mayChange() &&
+          button("Mute", () => muteIn({ account: r.account, rule_id: r.id, rule_name: r.name || r.id }, say)),
+        enabled
+      )
+    ),
+    params.created ? h("p", { class: "said" }, "Rule added. It applies to frames that arrive from now on.") : "",
+    h(
+      "nav",
+      { class: "bar spaced", "aria-label": "Of this rule" },
+      link("alarms", { account: String(r.account), rule_id: r.id }, "Alarms"),
+      link("deliveries", { account: String(r.account), relay: r.id, kind: "rule" }, "Deliveries"),
+      !mayChange() && may("tryRule") && link("tryrule", { account: String(r.account), rule_id: r.id }, "Test a rule")
     ),
     note,
     h(
@@ -394,16 +437,16 @@ export async function showRule(main, params, signal) {
       { class: "sheet" },
       pairs([
         ["Account", account(r.account)],
-        ["Changed", [stamp(r.updated_at), " UTC"]],
-        ["Last raised", last.data.length > 0 && when(last.data[0].raised_at)],
+        ["Changed", moment(r.updated_at)],
+        ["Last raised", last.data.length > 0 && moment(last.data[0].raised_at)],
         ["Clears when", code(r.clear)],
         ["Batch", r.batch && batchText(r.batch)],
         ["Further actions", further(r)],
         ["Failures", r.failures.count > 0 && r.failures.count + " since it was changed; the last: " + r.failures.last],
-        ["Id", code(r.id)]
+        ["ID", code(r.id)]
       ])
     )
   );
   if (mayChange())
-    main.append(ruleForm(r, params, signal), h("h2", null, "Delete"), h("p", { class: "bar" }, remove(r, note)));
+    main.append(ruleForm(r, params, signal), h("p", { class: "bar" }, remove(r, note)));
 }

@@ -28,11 +28,11 @@ function list(main, params, signal) {
         h(
           "p",
           { class: "bar" },
-          button("New rule", () => go("rules", { id: "new" }), { class: "main" })
+          button("Add rule", () => go("rules", { id: "new" }), { class: "main" })
         )
     ],
     add: () =>
-      mayChange() && button("New rule", () => go("rules", { id: "new", account: params.account }), { class: "main" }),
+      mayChange() && button("Add rule", () => go("rules", { id: "new", account: params.account }), { class: "main" }),
     key: (r) => r.account + "-" + r.id,
     load: async (query, stop) => {
       const alarms = await call("listAlarmsOfAccount", {
@@ -76,7 +76,7 @@ function list(main, params, signal) {
     ],
     actions: (ctx) => {
       current = ctx;
-      return [may("tryRule") && link("tryrule", { account: params.account }, "Try a rule")];
+      return [may("tryRule") && link("tryrule", { account: params.account }, "Test a rule")];
     }
   })(main, params, signal);
 }

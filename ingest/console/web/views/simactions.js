@@ -89,9 +89,9 @@ const recipientsOf = async (s) =>
   (await call("showSIM", { path: { iccid: s.iccid }, query: { account: s.account } })).data.recipients;
 
 const caps = [
-  ["notify", "notify the recipients"],
-  ["block", "notify the recipients and suspend the SIM"],
-  ["none", "nothing"]
+  ["notify", "Notify the recipients"],
+  ["block", "Notify the recipients and suspend the SIM"],
+  ["none", "Nothing"]
 ];
 
 async function limit(s, done) {
@@ -162,7 +162,7 @@ export function simActions(s, note, done, { full } = {}) {
     button(text, click, { "aria-label": text + of + " SIM " + s.iccid, class: danger ? "danger" : false });
   return h(
     "span",
-    { class: "bar tight wraps" },
+    { class: full ? "bar" : "bar tight wraps" },
     s.state === "pending" && act("Activate", () => activate(s, told)),
     s.state === "active" && act("Suspend", request(s, "suspend", note, done)),
     s.state === "suspended" && act("Resume", request(s, "unsuspend", note, done)),

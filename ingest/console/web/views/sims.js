@@ -1,24 +1,24 @@
 // SIMs of one or all accounts, with their usage; one SIM has a page with charts.
 
 import { account } from "../core/accounts.js";
-import { go, link } from "../core/address.js";
+import { link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { chart } from "../core/chart.js";
-import { button, h, pairs, stamp, state, table, told } from "../core/dom.js";
-import { field, valuesOf } from "../core/form.js";
-import { bytes, iso, span } from "../core/format.js";
+import { h, pairs, stamp, state, table, told } from "../core/dom.js";
+import { bytes, capital, iso, span } from "../core/format.js";
 import { listing } from "../core/list.js";
 import { section } from "../core/section.js";
 import { may } from "../core/session.js";
 import { subscribersOf } from "./pickers.js";
+import { rangeForm } from "./ranges.js";
 import { simActions } from "./simactions.js";
 
 // spans are the ranges of usage: [days, text].
-const spans = { day: [1, "24 hours"], week: [7, "7 days"], month: [30, "30 days"], year: [365, "365 days"] };
+const spans = { day: [1, "24 h"], week: [7, "7 days"], month: [30, "30 days"], year: [365, "365 days"] };
 const simLink = (s) => link("sims", { id: s.iccid, account: String(s.account) }, s.iccid);
 const changing = (s) => s.requested_state !== s.state && [" ", state("pending", "becomes " + s.requested_state)];
 
-const servicesOf = (s) => s.services.map((x) => x.toUpperCase()).join(", ") || "none";
+const servicesOf = (s) => s.services.map((x) => x.toUpperCase()).join(", ");
 
 // share writes the used share of a limit: "1.2 MB of 5 MB (24 %)". Above ten times the limit
 // the factor stands for the percentage.
@@ -42,7 +42,7 @@ function list(main, params, signal) {
     view: "sims",
     op: "listSIMsOfAccounts",
     title: "SIMs",
-    intro: "",
+    intro: "SIM cards, with their usage of this month (UTC).",
     key: (s) => s.iccid,
     empty: (filter) =>
       Object.keys(filter).length
@@ -52,13 +52,13 @@ function list(main, params, signal) {
       { head: "SIM (ICCID)", value: (s) => s.iccid, cell: simLink },
       { head: "State", value: (s) => s.state, cell: (s) => [state(s.state), changing(s)] },
       {
-        head: "Used this month",
+        head: "Usage",
         value: (s) => s.month_bytes,
         cell: (s) => share(s.month_bytes, s.limit),
         number: true
       },
       {
-        head: "Number, IMSI",
+        head: "Number",
         value: (s) => s.msisdn || s.imsi,
         cell: (s) => [s.msisdn, s.imsi && h("div", { class: "hint" }, s.imsi)]
       },
@@ -94,7 +94,7 @@ const caps = {
 const limitText = (l) =>
   l.monthly
     ? bytes(l.monthly) + (l.warning ? ", warning at " + bytes(l.warning) : "") + "; at the limit " + caps[l.cap]
-    : "no limit";
+    : "No limit";
 
 // about shows a SIM. subscribers is [[id, name]].
 function about(s, subscribers) {
@@ -108,13 +108,13 @@ function about(s, subscribers) {
       ["Number", s.msisdn],
       ["IMSI", s.imsi],
       ["Account", account(s.account)],
-      ["Services", servicesOf(s)],
+      ["Services", servicesOf(s) || "None"],
       ["Subscriber", (subscribers.find(([id]) => String(id) === s.subscriber_id) || [])[1] || s.subscriber_id],
-      ["Change in progress", s.job_id && link("jobs", { account: String(s.account), open: s.job_id }, "Show its job")],
-      ["Limit notices to", s.recipients.join(", ") || "nobody"],
+      ["Change in progress", s.job_id && link("jobs", { account: String(s.account), open: s.job_id }, "Job")],
+      ["Limit notices to", s.recipients.join(", ") || "Nobody"],
       ["Pool", s.pool && link("sims", { pool: s.pool.id, account: String(s.account) }, s.pool.name || s.pool.id)],
-      ["Pool's usage", s.pool && share(s.pool.month_bytes, s.pool.limit)],
-      ["Pool's limit", s.pool && limitText(s.pool.limit)]
+      ["Usage of the pool", s.pool && share(s.pool.month_bytes, s.pool.limit)],
+      ["Limit of the pool", s.pool && limitText(s.pool.limit)]
     ])
   );
 }
@@ -168,7 +168,7 @@ function usage(found, charts, signal) {
   const rows = found.data
     .map((d) => [
       stamp(d.at),
-      d.type,
+      d.type === "sms" ? "SMS" : capital(d.type),
       d.records,
       d.type === "data" ? bytes(d.bytes) : "",
       d.duration ? span(d.duration) : ""
@@ -183,37 +183,6 @@ function usage(found, charts, signal) {
       table("Usage", ["From (UTC)", "Type", "Records#", "Data#", "Duration#"], rows, "")
     )
   ];
-}
-
-function rangeForm(params) {
-  const here = { id: params.id, account: params.account },
-    chosen = params.from ? "" : params.span || "month";
-  const own = h(
-    "form",
-    {
-      class: "fields",
-      "aria-label": "Other range",
-      submit: (e) => {
-        e.preventDefault();
-        go("sims", { ...here, ...valuesOf(e.target) });
-      }
-    },
-    field("from", "From (UTC)", "time", params.from, { required: true }),
-    field("to", "To (UTC)", "time", params.to, { required: true }),
-    h("p", { class: "bar" }, h("button", { type: "submit" }, "Show this range"))
-  );
-  return h(
-    "div",
-    null,
-    h(
-      "p",
-      { class: "bar" },
-      Object.entries(spans).map(([name, [, text]]) =>
-        button(text, () => go("sims", { ...here, span: name }), { "aria-pressed": String(name === chosen) })
-      )
-    ),
-    h("details", { open: Boolean(params.from) }, h("summary", null, "Other range"), own)
-  );
 }
 
 function one(main, params, signal) {
@@ -240,10 +209,21 @@ function one(main, params, signal) {
   main.append(
     h("p", { class: "back" }, link("sims", {}, "← SIMs")),
     h("h1", null, "SIM " + params.id),
+    h(
+      "nav",
+      { class: "bar spaced", "aria-label": "Of this SIM" },
+      link("jobs", { account: params.account }, "Jobs of the account")
+    ),
     note,
     top,
     h("h2", null, "Usage"),
-    rangeForm(params),
+    rangeForm({
+      view: "sims",
+      params,
+      spans: Object.entries(spans).map(([name, [, text]]) => [name, text]),
+      chosen: params.from ? "" : params.span || "month",
+      range: range()
+    }),
     section(
       "",
       async () => usage(await call("usageOfSIM", { path, query: { ...query, ...range() }, signal }), charts, signal),
@@ -261,8 +241,7 @@ function one(main, params, signal) {
         );
       },
       { signal }
-    ),
-    h("p", { class: "bar" }, link("jobs", { account: params.account }, "Jobs of this account"))
+    )
   );
 }
 

@@ -74,7 +74,7 @@ function steps(p, again, note) {
       p.tokens.length > 0,
       p.chosen && [
         h("p", null, "Programs and network servers send it with each request."),
-        next("New token", () => addToken(p.acct, again), p.tokens.length === 0)
+        next("Add API token", () => addToken(p.acct, again), p.tokens.length === 0)
       ]
     ),
     step(
@@ -82,9 +82,11 @@ function steps(p, again, note) {
       p.decoders.length > 0,
       p.tokens.length > 0 && [
         h("p", null, "It turns payloads into readings."),
-        next("Use an example", example, p.decoders.length === 0),
-        " ",
-        next("Add decoder", () => addDecoder({ account: p.acct }))
+        p.decoders.length === 0 && [
+          next("Use an example", example, true),
+          " ",
+          next("Add decoder", () => addDecoder({ account: p.acct }))
+        ]
       ]
     ),
     step(
@@ -92,7 +94,8 @@ function steps(p, again, note) {
       p.devices.length > 0,
       p.decoders.length > 0 && [
         h("p", null, "Add it here, or let its first frame create it."),
-        next("Add device", () => addDevice({ account: p.acct, decoder: p.decoders[0].id }), p.devices.length === 0)
+        p.devices.length === 0 &&
+          next("Add device", () => addDevice({ account: p.acct, decoder: p.decoders[0].id }), true)
       ]
     ),
     step(
@@ -103,15 +106,16 @@ function steps(p, again, note) {
           "p",
           null,
           heard.length > 0 && [
-            "Received from ",
+            "All steps are done. Received from ",
             link("devices", { id: heard[0].id, account: p.acct }, heard[0].name || heard[0].identifier),
             ". "
           ],
           heard.length ? "To send another, " : "To send a reading, ",
-          token === "TOKEN" && "replace TOKEN with the token of the account and ",
           "run this command",
           isLocal() && " on this machine",
-          "."
+          ".",
+          token === "TOKEN" &&
+            " Replace TOKEN with a token of the account. Its text is shown only once; add a new one in step 2."
         ),
         snippet(
           frameCommand(token, device ? device.identifier : "my-device", decoder),

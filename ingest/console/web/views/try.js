@@ -1,4 +1,4 @@
-// Try: a decoder on a payload or on the last frames of a device.
+// Test: a decoder on a payload or on the last frames of a device.
 
 import { link } from "../core/address.js";
 import { call } from "../core/api.js";
@@ -12,6 +12,7 @@ import { named, ofAccount } from "./pickers.js";
 // link to the decoder where a key is not mapped.
 export function tried(f, decoder) {
   const place = (e) => (e.line ? " (line " + e.line + (e.column ? ", column " + e.column : "") + ")" : "");
+  const mapping = (text) => decoder && text.startsWith("no sensor") && [" ", link("decoders", decoder, "Map it")];
   const stored = (r) => f.stored.find((s) => s.sensor_id === r.sensor_id && s.key === r.key && s.time === r.time);
   const readings = f.readings.map((r) => [
     r.key,
@@ -24,12 +25,10 @@ export function tried(f, decoder) {
     "div",
     { class: "sheet" },
     f.errors.map((e) => h("p", { class: "wrong" }, e.message.includes("line ") ? e.message : e.message + place(e))),
-    f.warnings.map((w) =>
-      h("p", { class: "note" }, w, decoder && w.startsWith("no sensor") && [" ", link("decoders", decoder, "Map it")])
-    ),
+    f.warnings.map((w) => h("p", { class: "note" }, w, mapping(w))),
     f.refused &&
       !f.errors.some((e) => e.message === f.refused) &&
-      h("p", { class: "note" }, "Would not be stored: " + f.refused),
+      h("p", { class: "note" }, "Would not be stored: " + f.refused, mapping(f.refused)),
     pairs([
       ["Device", f.identifier],
       ["Source", f.sender],
@@ -50,7 +49,7 @@ const results = (f, readings, timed = f.values.some((v) => v.time)) => [
   table(
     "Values",
     ["Key", "Value", "Time (UTC)"],
-    f.values.map((v) => [v.key, valueOf(v), v.time ? stamp(v.time) : timed && "time of the frame"]),
+    f.values.map((v) => [v.key, valueOf(v), v.time ? stamp(v.time) : timed && "Time of the frame"]),
     "No values.",
     { compact: true }
   ),
@@ -59,7 +58,7 @@ const results = (f, readings, timed = f.values.some((v) => v.time)) => [
     "Readings",
     ["Key", "Value", "Sensor type", "Time (UTC)", "Compared with stored"],
     readings,
-    "No readings: no key is mapped.",
+    f.values.length ? "No readings: none of these keys is mapped." : "No readings.",
     { compact: true }
   )
 ];
@@ -109,10 +108,10 @@ function fields(p) {
       "form",
       "The payload is",
       [
-        ["hex", "hexadecimal"],
-        ["base64", "base64"],
-        ["values", "a JSON object of values"],
-        ["body", "a body as a sender posts it"]
+        ["hex", "Hexadecimal"],
+        ["base64", "Base64"],
+        ["values", "A JSON object of values"],
+        ["body", "A body as a sender posts it"]
       ],
       p.form
     ),
@@ -150,7 +149,7 @@ function fields(p) {
       h(
         "div",
         { class: "fields" },
-        field("codec", "Codec", ["", ...codecs], p.codec, { blank: "the stored one" }),
+        field("codec", "Codec", ["", ...codecs], p.codec, { blank: "The stored one" }),
         field("source", "Source", "area", p.source)
       )
     )
@@ -159,8 +158,8 @@ function fields(p) {
 
 export const show = asking({
   view: "try",
-  title: "Try a payload",
-  go: "Try",
+  title: "Test a payload",
+  go: "Test",
   more: loadSource,
   intro: "Test a decoder on a payload. Choose a decoder or a device, or enter a codec. Nothing is stored.",
   fields,

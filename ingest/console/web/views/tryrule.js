@@ -1,11 +1,11 @@
-// Try a rule on the last frames of a device.
+// Test a rule on the last frames of a device.
 
 import { call } from "../core/api.js";
 import { h, long, stamp, state, table } from "../core/dom.js";
 import { asking, field, pick } from "../core/form.js";
 import { newestFirst, plural } from "../core/format.js";
 import { conditionOf, loadRules, looksAt } from "./alarmparts.js";
-import { valueOf } from "./deviceparts.js";
+import { keyName, valueOf } from "./deviceparts.js";
 import { request } from "./explain.js";
 import { named, ofAccount } from "./pickers.js";
 
@@ -27,13 +27,19 @@ const maxReadings = 3; // of a frame
 
 // readingsOf shows the readings of a frame that the condition compares; if it compares none, the first.
 function readingsOf(f, condition) {
-  const textOf = (v) => valueOf(v) + (v.units && " " + v.units);
-  const texts = Object.entries(f.readings).map(([key, v]) => [key, key + " " + textOf(v)]);
+  const textOf = (v) => valueOf(v) + (v.units && "\u00a0" + v.units);
+  const texts = Object.entries(f.readings).map(([key, v]) => [key, keyName(key) + " " + textOf(v)]);
   const compared = texts.filter(([key]) => looksAt(condition, key));
   return (compared.length ? compared : texts)
     .slice(0, maxReadings)
     .map(([, text]) => text)
     .join(", ");
+}
+
+// requestName says what a request is, and its target if that is not a URL.
+function requestName(r) {
+  if (r.mail) return "Email to " + r.mail.to;
+  return r.sms ? "SMS to " + r.sms.to : "HTTP request";
 }
 
 // triedRules shows the effect of a rule on frames, the newest first, and the requests that it
@@ -47,8 +53,8 @@ export function triedRules(found, condition) {
       frames.map((f) => [
         stamp(f.time),
         long(readingsOf(f, condition)),
-        f.matched ? "is met" : "is not met",
-        f.state ? state(f.state) : "none",
+        f.matched ? "Met" : "Not met",
+        f.state ? state(f.state) : "None",
         reasonOf(f)
       ]),
       "The device has no frames for this rule.",
@@ -56,7 +62,14 @@ export function triedRules(found, condition) {
     ),
     ...frames
       .filter((f) => f.requests.length)
-      .flatMap((f) => [h("h3", null, "For the frame of ", stamp(f.time), " UTC"), ...f.requests.map(request)])
+      .map((f) =>
+        h(
+          "details",
+          null,
+          h("summary", null, "Frame of ", stamp(f.time), " UTC: ", f.requests.map(requestName).join(", ")),
+          f.requests.map(request)
+        )
+      )
   ];
 }
 
@@ -67,23 +80,23 @@ const ofOne = (acct, preset) => [
     blank: "No device"
   }),
   pick("rule_id", "Rule", async () => (acct ? named("listRulesOfAccount", acct) : []), preset.rule_id, {
-    blank: "The one below"
+    blank: "The rule below"
   })
 ];
 
-// summary counts the effects on frames: "Of 10 frames: raised 2, cleared 1."
+// summary counts the effects on frames: "10 frames: raised twice, cleared once."
 function summary(found) {
   const counts = new Map();
   for (const f of found) if (f.state) counts.set(f.state, (counts.get(f.state) || 0) + 1);
-  const effects = [...counts].map(([state, n]) => state + " " + n).join(", ");
-  return "Of " + plural(found.length, "frame") + ": " + (effects || "no effect") + ".";
+  const effects = [...counts].map(([state, n]) => state + " " + (["once", "twice"][n - 1] || n + " times")).join(", ");
+  return plural(found.length, "frame") + ": " + (effects || "no effect") + ".";
 }
 
 export const show = asking({
   view: "tryrule",
-  title: "Try a rule",
+  title: "Test a rule",
   intro: "Test a rule on a device's last frames. Nothing is saved or sent.",
-  go: "Try",
+  go: "Test",
   fields: (p) => [
     ofAccount(p.account, (acct) => ofOne(acct, acct === p.account ? p : {}), { required: true }),
     field("last", "Number of last frames", "number", p.last || "10"),

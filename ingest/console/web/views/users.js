@@ -4,6 +4,7 @@ import { account, accountNames } from "../core/accounts.js";
 import { call } from "../core/api.js";
 import { button, h, redraw, state, table, told, when, wrong } from "../core/dom.js";
 import { ask, during, editIn, field, pick, reveal } from "../core/form.js";
+import { capital } from "../core/format.js";
 
 const roles = {
   viewer: "Reads everything except the texts of messages.",
@@ -12,12 +13,18 @@ const roles = {
   account: "Reads one account."
 };
 
-const providers = { password: "password", oidc: "OpenID Connect" };
+const providers = { password: "Password", oidc: "OpenID Connect" };
 
 // roleFields are the inputs of a role, and of the account that the role "account" needs.
 function roleFields(u) {
   const acct = pick("account", "Account", accountNames, u.account ? String(u.account) : "", { required: true });
-  const role = field("role", "Role", Object.keys(roles), u.role, { hint: " " });
+  const role = field(
+    "role",
+    "Role",
+    Object.keys(roles).map((name) => [name, capital(name)]),
+    u.role,
+    { hint: " " }
+  );
   const follow = () => {
     const word = role.querySelector("select").value;
     reveal(acct, word === "account");
@@ -34,7 +41,7 @@ const secret = (text, hint, props) =>
 // addUser asks for a new user; done(text) follows.
 function addUser(done) {
   editIn(
-    "Add a user",
+    "Add user",
     {
       go: "Add user",
       fields: [
@@ -51,7 +58,7 @@ function addUser(done) {
 // changeUser asks for the role, the account and a new password of a user; done(text) follows.
 function changeUser(u, done) {
   editIn(
-    "Change " + u.name,
+    "Edit " + u.name,
     {
       go: "Save",
       intro: "The user's sessions end at once.",
@@ -68,7 +75,7 @@ export async function show(main, _, signal) {
   const effects = {
     Enable: "The user can sign in again.",
     Disable: "The user's sessions end at once.",
-    Remove: "The user is deleted, and its sessions end at once."
+    Delete: "The user's sessions end at once."
   };
   const said = (text) => {
     note.replaceChildren(h("p", { class: "said" }, text));
@@ -85,15 +92,15 @@ export async function show(main, _, signal) {
     const verb = u.disabled ? "Enable" : "Disable";
     return [
       u.name,
-      h("span", { title: roles[u.role] }, u.role),
-      u.account === null ? "all accounts" : account(u.account),
+      h("span", { title: roles[u.role] }, capital(u.role)),
+      u.account === null ? "All accounts" : account(u.account),
       providers[u.provider] || u.provider,
       state(u.disabled ? "disabled" : "enabled"),
-      u.signed_in_at ? when(u.signed_in_at) : "never",
+      u.signed_in_at ? when(u.signed_in_at) : "Never",
       h(
         "span",
         { class: "bar tight" },
-        u.provider === "password" && button("Change", () => changeUser(u, said), { "aria-label": "Change " + u.name }),
+        u.provider === "password" && button("Edit", () => changeUser(u, said), { "aria-label": "Edit " + u.name }),
         button(
           verb,
           (e) =>
@@ -107,16 +114,16 @@ export async function show(main, _, signal) {
           { "aria-label": verb + " " + u.name }
         ),
         button(
-          "Remove",
+          "Delete",
           (e) =>
             change(
               e.target,
-              "Remove",
+              "Delete",
               u,
               () => call("removeUser", { path: { name: u.name } }),
-              u.name + " is removed."
+              u.name + " is deleted."
             ),
-          { "aria-label": "Remove " + u.name, class: "danger" }
+          { "aria-label": "Delete " + u.name, class: "danger" }
         )
       )
     ];
