@@ -3,10 +3,13 @@ package restv2
 import (
 	"net/url"
 	"strconv"
+	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
@@ -41,6 +44,24 @@ func inputOf(c *fiber.Ctx) (input, error) {
 		return input{}, relay.Invalid("query", "The query is not URL-encoded.")
 	}
 	return input{params.OfRequest(c, params.OfObject(body).Or(params.OfValues(q, false)), parameterName)}, nil
+}
+
+// date reads a required time, in UTC. A day without a time is its midnight plus dayOffset.
+func (i input) date(name string, dayOffset time.Duration) time.Time {
+	t := i.Time(name, "a date like 2026-01-31 12:00:00")
+	if t.IsZero() {
+		return t
+	}
+	if _, day := iso8601.ParseDay(strings.TrimSpace(i.Text(name))); day {
+		t = t.Add(dayOffset)
+	}
+	return t
+}
+
+// flag reads an optional boolean, which is false if it is missing.
+func (i input) flag(name string) bool {
+	v := i.Bool(name)
+	return v != nil && *v
 }
 
 // parseObject parses a body. An empty body has no parameters.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
@@ -31,23 +30,6 @@ func (s *Surface) requestCDR(c *fiber.Ctx) error {
 		return err
 	}
 	return answerData(c, fiber.Map{"handle": o.Handle, "expires_at": o.ExpiresAt().Format(time.DateTime)})
-}
-
-// date reads a required time, in UTC. A day without a time is its midnight plus dayOffset.
-func (i input) date(name string, dayOffset time.Duration) time.Time {
-	t := i.Time(name, "a date like 2026-01-31 12:00:00")
-	if t.IsZero() {
-		return t
-	}
-	if _, day := iso8601.ParseDay(strings.TrimSpace(i.Text(name))); day {
-		t = t.Add(dayOffset)
-	}
-	return t
-}
-
-func (i input) flag(name string) bool {
-	v := i.Bool(name)
-	return v != nil && *v
 }
 
 // downloadCDR streams an archive. It answers 404 without a body for an unknown or expired handle.
