@@ -61,8 +61,8 @@ func parseAsteriskRow(row []string, offset int) (Call, error) {
 		*m.target = t
 	}
 	var err1, err2 error
-	c.Duration, err1 = decimal.Digits(row[colDuration])
-	c.Billsec, err2 = decimal.Digits(row[colBillsec])
+	c.Duration, err1 = decimal.PlainInt(row[colDuration])
+	c.Billsec, err2 = decimal.PlainInt(row[colBillsec])
 	if err1 != nil || err2 != nil {
 		return c, newError("asterisk", "duration", offset, wantWholeSeconds)
 	}

@@ -125,7 +125,7 @@ func TestUnusedFieldsAreNoted(t *testing.T) {
 			decoders.Notes{`freeswitch: duration: offset 0: "5 s" is not a whole number; it is computed from the times`}},
 		"a FreeSWITCH time that is not a number": {`{"variables":{"uuid":"u","start_epoch":"1795253655","answer_epoch":"never"}}`,
 			decoders.Notes{`freeswitch: answer_epoch: offset 0: "never" is not a whole number; the callflow's time is used`}},
-		"an unknown field":  {`{"id":"a","start":"2026-11-20T00:00:00Z","bill_sec":5}`, decoders.Notes{"json: bill_sec: offset 0: is not known and is not used"}},
+		"an unknown field":  {`{"id":"a","start":"2026-11-20T00:00:00Z","bill_sec":5}`, decoders.Notes{"json: bill_sec: offset 0: unknown field ignored"}},
 		"only known fields": {`{"id":"a","start":"2026-11-20T00:00:00Z","billsec":5}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestUnusedFieldsAreNoted(t *testing.T) {
 	}
 	uses, notes, errs := ParseUsage([]byte(`{"id":"a","ICCID":"89","start_time":"2026-11-20T00:00:00Z","type":"data","byte":5}`))
 	relaytest.Equal(t, "the number of usage records and errors", []int{len(uses), len(errs)}, []int{1, 0})
-	relaytest.Equal(t, "the notes of a usage record", notes, decoders.Notes{"json: byte: offset 0: is not known and is not used"})
+	relaytest.Equal(t, "the notes of a usage record", notes, decoders.Notes{"json: byte: offset 0: unknown field ignored"})
 }
 
 // errorTexts returns the texts of errors.

@@ -94,14 +94,14 @@ func (v variables) text(name string) string {
 // of the callflow in microseconds.
 func (v variables) time(name, micros string) time.Time {
 	text := v.text(name + "_epoch")
-	n, err := decimal.Digits(text)
+	n, err := decimal.PlainInt(text)
 	switch {
 	case err == nil && n > 0:
 		return time.Unix(n, 0).UTC()
 	case text != "" && (err != nil || n < 0):
 		v.ignore(name+"_epoch", text, "the callflow's time is used")
 	}
-	if n, err := decimal.Digits(unescapePercent(micros)); err == nil && n > 0 {
+	if n, err := decimal.PlainInt(unescapePercent(micros)); err == nil && n > 0 {
 		return time.UnixMicro(n).UTC().Truncate(time.Second)
 	}
 	return time.Time{}
@@ -111,7 +111,7 @@ func (v variables) time(name, micros string) time.Time {
 // invalid.
 func (v variables) integer(name string, computed int64) int64 {
 	text := v.text(name)
-	n, err := decimal.Digits(text)
+	n, err := decimal.PlainInt(text)
 	switch {
 	case err == nil:
 		return n

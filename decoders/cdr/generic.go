@@ -36,7 +36,7 @@ func noteUnknown(notes *decoders.Notes, fields map[string]json.RawMessage, offse
 	}
 	slices.Sort(unknown)
 	for _, name := range unknown {
-		notes.Add(fmt.Sprintf("json: %.40s: offset %d: is not known and is not used", name, offset))
+		notes.Add(fmt.Sprintf("json: %.40s: offset %d: unknown field ignored", name, offset))
 	}
 }
 
@@ -77,7 +77,7 @@ func (r *fieldReader) integer(name string, computed int64) int64 {
 	if text == "" {
 		return computed
 	}
-	n, err := decimal.Digits(text)
+	n, err := decimal.PlainInt(text)
 	if err != nil {
 		r.fail(name, wantWholeSeconds)
 	}

@@ -157,7 +157,7 @@ func parseAmount(text string) (int64, bool) {
 	if text == "" {
 		return 0, true
 	}
-	n, err := decimal.Digits(text)
+	n, err := decimal.PlainInt(text)
 	return n, err == nil || errors.Is(err, strconv.ErrRange)
 }
 

@@ -23,7 +23,7 @@ func parseMonnit(p Post) ([]decoders.Frame, error) {
 	}
 	var gateway string
 	d.notes = &notes{sender: Monnit} // discarded: each message has notes of its own
-	b := batch{sender: Monnit, post: &p}
+	b := frameList{sender: Monnit, post: &p}
 	d.All(func(key string, _ jsonbody.Value, message document) {
 		switch {
 		case key == "gatewayMessage" && d.Kind(key) == jsonbody.Object:
@@ -77,7 +77,7 @@ func readMonnitSensor(d document, f *decoders.Frame) {
 	}
 	for key := range d.Keys() {
 		if !slices.Contains(members, key) {
-			d.Warn(key, "is not known and is not used")
+			d.Warn(key, "unknown field ignored")
 		}
 	}
 	value := cmp.Or(d.Text("dataValue"), d.Text("rawData"))

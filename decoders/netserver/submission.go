@@ -165,7 +165,7 @@ func (s *submission) addObject(d document, field string) {
 			s.check(ok, path, "is not a time")
 		default:
 			if len(f.Warnings) < maxWarnings {
-				f.Warnings = append(f.Warnings, path+": is not known and is not used")
+				f.Warnings = append(f.Warnings, path+": unknown field ignored")
 			}
 		}
 		if name == "hex" || name == "base64" || name == "values" {

@@ -41,7 +41,7 @@ func (Decoder) Decode(f *decoders.Frame) (decoders.Result, error) {
 }
 
 // NotUsed is the end of a note about an unknown member.
-const NotUsed = ": is not known and is not used"
+const NotUsed = ": unknown field ignored"
 
 // AppendReadings adds the record's readings with a key. Binary data
 // become a text of hex digits.

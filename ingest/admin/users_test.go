@@ -165,8 +165,8 @@ func TestEveryPlaceOfATextIsHidden(t *testing.T) {
 	newViews := func() (messageJSON, tracedJSON) {
 		d := deliveryJSON{Target: "https://example.com/text?m=***", Attempts: []attemptJSON{{Response: "text", Error: "refused by 10.0.0.1", Reason: "refused"}}}
 		return messageJSON{Parts: []partJSON{{Data: "text", Reason: "rejected"}}}, tracedJSON{
-			eventJSON:  eventJSON{Kind: event.Receipt, Raw: "text", Notes: []string{"text: is not known and is not used"}},
-			Deliveries: []deliveryJSON{d}, Trace: []stepJSON{{Step: "note", Text: "text: is not known and is not used"}, {Text: "delivery d to " + d.Target}},
+			eventJSON:  eventJSON{Kind: event.Receipt, Raw: "text", Notes: []string{"text: unknown field ignored"}},
+			Deliveries: []deliveryJSON{d}, Trace: []stepJSON{{Step: "note", Text: "text: unknown field ignored"}, {Text: "delivery d to " + d.Target}},
 		}
 	}
 	app := fiber.New()

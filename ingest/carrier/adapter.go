@@ -25,17 +25,17 @@ type Adapter struct {
 // Adapters returns the adapters by their name in the path.
 func Adapters() map[string]Adapter {
 	alphabet := sms.NewAlphabet()
-	// entryParser adapts a parser of entries, and formParser a parser of forms.
+	// entryParser and fieldParser adapt parsers of entries and of their fields.
 	entryParser := func(parse func(*sms.Alphabet, *intake.Entry) ([]inbound.Message, error)) func(*intake.Entry) ([]inbound.Message, error) {
 		return func(e *intake.Entry) ([]inbound.Message, error) { return parse(alphabet, e) }
 	}
-	formParser := func(parse func(*form) ([]inbound.Message, error)) func(*intake.Entry) ([]inbound.Message, error) {
+	fieldParser := func(parse func(*fieldReader) ([]inbound.Message, error)) func(*intake.Entry) ([]inbound.Message, error) {
 		return func(e *intake.Entry) ([]inbound.Message, error) {
 			o, err := fieldsOf(e)
 			if err != nil {
 				return nil, err
 			}
-			return parse(newForm(alphabet, o))
+			return parse(newFieldReader(alphabet, o))
 		}
 	}
 	return map[string]Adapter{
@@ -43,11 +43,11 @@ func Adapters() map[string]Adapter {
 			return c.JSON(fiber.Map{"data": fiber.Map{"id": id}})
 		}},
 		"kannel":  {Parse: entryParser(parseKannel), Answer: answerEmpty},
-		"twilio":  {Parse: formParser(parseTwilio), Verify: verifyTwilio, Answer: answerXML("text/xml; charset=utf-8")},
-		"vonage":  {Parse: formParser(parseVonage), Verify: verifyVonage, Answer: answerEmpty},
-		"infobip": {Parse: formParser(parseInfobip), Answer: answerEmpty},
-		"plivo":   {Parse: formParser(parsePlivo), Verify: newNonces().verifyPlivo, Answer: answerXML("application/xml")},
-		"sinch":   {Parse: formParser(parseSinch), Verify: verifySinch, Answer: answerEmpty},
+		"twilio":  {Parse: fieldParser(parseTwilio), Verify: verifyTwilio, Answer: answerXML("text/xml; charset=utf-8")},
+		"vonage":  {Parse: fieldParser(parseVonage), Verify: verifyVonage, Answer: answerEmpty},
+		"infobip": {Parse: fieldParser(parseInfobip), Answer: answerEmpty},
+		"plivo":   {Parse: fieldParser(parsePlivo), Verify: newNonces().verifyPlivo, Answer: answerXML("application/xml")},
+		"sinch":   {Parse: fieldParser(parseSinch), Verify: verifySinch, Answer: answerEmpty},
 		"android": {Parse: entryParser(parseAndroid), Verify: verifyAndroid, Answer: answerEmpty},
 	}
 }

@@ -39,7 +39,7 @@ func parseAndroid(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, e
 		"id": o["id"], "payload.message": p["message"], "payload.data": p["data"], "payload.phoneNumber": p.first("sender", "phoneNumber"),
 		"to": ownNumber(p.text("recipient"), p.text("simNumber"), query),
 	}
-	f := newForm(alphabet, fields)
+	f := newFieldReader(alphabet, fields)
 	m := inbound.Message{CarrierID: f.required("id", maxName)}
 	setSentAt(&m, "payload.receivedAt", p.text("receivedAt"), parseTime)
 	f.setAddresses(&m, "payload.phoneNumber", "to")
@@ -69,11 +69,11 @@ func parseForwarded(alphabet *sms.Alphabet, e *intake.Entry, o, query object) ([
 		sim = sim[n-1:]
 	}
 	fields := object{"from": o["from"], "text": o["text"], "to": ownNumber(o.text("to"), sim, query)}
-	f := newForm(alphabet, fields)
+	f := newFieldReader(alphabet, fields)
 	sum := sha256.Sum256(append([]byte(e.Query+"\x00"), e.Body...))
 	var m inbound.Message
 	setSentAt(&m, "sentStamp", o.text("sentStamp"), func(s string) time.Time {
-		n, err := decimal.Digits(s)
+		n, err := decimal.PlainInt(s)
 		if err != nil || n <= 0 || n > 1<<48 {
 			return time.Time{}
 		}

@@ -20,7 +20,7 @@
 //
 // twilio, vonage, infobip, plivo, sinch and android accept the posts of these providers as
 // publicly documented. The last segment of the path, the source, names a token. If a provider
-// signs, the token's secret verifies the signature, and an unsigned request is refused. Receipts
+// signs, the secret of that token verifies the signature; an unsigned request needs the token. Receipts
 // belong to /inbound/dlr. A receipt or another post without messages at /inbound/sms is only
 // journalled and acknowledged.
 package carrier

@@ -19,20 +19,20 @@ const (
 	maxUDH  = 256
 )
 
-// form has the fields of a post and the problems found in them.
-type form struct {
+// fieldReader reads the fields of a post, and collects the problems found in them.
+type fieldReader struct {
 	relay.Problems
 	object
 	alphabet *sms.Alphabet // of the texts of messages; nil for receipts
 	strict   bool          // refuses booleans instead of reading them as text
 }
 
-func newForm(alphabet *sms.Alphabet, o object) *form {
-	return &form{Problems: relay.Problems{}, object: o, alphabet: alphabet}
+func newFieldReader(alphabet *sms.Alphabet, o object) *fieldReader {
+	return &fieldReader{Problems: relay.Problems{}, object: o, alphabet: alphabet}
 }
 
 // optional returns a text of at most limit bytes, or "" if the field is missing.
-func (f *form) optional(name string, limit int) string {
+func (f *fieldReader) optional(name string, limit int) string {
 	text, ok := textOf(f.object[name])
 	_, isBool := f.object[name].(bool)
 	switch {
@@ -48,7 +48,7 @@ func (f *form) optional(name string, limit int) string {
 
 // required returns a text of at most limit bytes. It adds a problem if the text is missing or
 // empty.
-func (f *form) required(name string, limit int) string {
+func (f *fieldReader) required(name string, limit int) string {
 	oldCount := len(f.Problems)
 	s := f.optional(name, limit)
 	if s == "" && len(f.Problems) == oldCount {
@@ -57,7 +57,7 @@ func (f *form) required(name string, limit int) string {
 	return s
 }
 
-func (f *form) hex(name string, limit int) []byte {
+func (f *fieldReader) hex(name string, limit int) []byte {
 	b, err := hex.DecodeString(f.optional(name, 2*limit))
 	if err != nil {
 		f.Add(name, "The "+name+" must be hexadecimal octets.")
@@ -66,7 +66,7 @@ func (f *form) hex(name string, limit int) []byte {
 	return b
 }
 
-func (f *form) setAddresses(m *inbound.Message, originator, destination string) {
+func (f *fieldReader) setAddresses(m *inbound.Message, originator, destination string) {
 	m.From, m.To = f.required(originator, maxName), f.required(destination, maxName)
 	if !utf8.ValidString(m.From) {
 		f.Add(originator, "The "+originator+" is not UTF-8.")
@@ -85,7 +85,7 @@ func (f *form) setAddresses(m *inbound.Message, originator, destination string) 
 }
 
 // utf8Text returns a required text, which may be empty, as valid UTF-8.
-func (f *form) utf8Text(name string) string {
+func (f *fieldReader) utf8Text(name string) string {
 	if !f.has(name) {
 		f.Add(name, "The "+name+" field is required.")
 	}
@@ -93,7 +93,7 @@ func (f *form) utf8Text(name string) string {
 }
 
 // setText reads a text that the carrier has decoded. The URLs of media follow the text.
-func (f *form) setText(m *inbound.Message, name string, media []string) {
+func (f *fieldReader) setText(m *inbound.Message, name string, media []string) {
 	var text []string
 	if f.has(name) && f.object[name] != "" || len(media) == 0 {
 		text = []string{f.utf8Text(name)}
@@ -102,7 +102,7 @@ func (f *form) setText(m *inbound.Message, name string, media []string) {
 	m.Coding = codingOf(f.alphabet, m.Text)
 }
 
-func (f *form) message(m inbound.Message) ([]inbound.Message, error) {
+func (f *fieldReader) message(m inbound.Message) ([]inbound.Message, error) {
 	if err := f.Err(); err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (f *form) message(m inbound.Message) ([]inbound.Message, error) {
 
 // sar reads the segmentation parameters of SMPP (3.4, 5.3.2.22 to 5.3.2.24). It returns nil if
 // there are none.
-func (f *form) sar() *inbound.Part {
+func (f *fieldReader) sar() *inbound.Part {
 	const reference, total, number = "sar_msg_ref_num", "sar_total_segments", "sar_segment_seqnum"
 	if !f.has(reference) && !f.has(total) && !f.has(number) {
 		return nil
@@ -125,8 +125,8 @@ func (f *form) sar() *inbound.Part {
 }
 
 // integer returns a required number from minimum to maximum.
-func (f *form) integer(name string, minimum, maximum int) int {
-	n, err := decimal.Digits(f.optional(name, maxName))
+func (f *fieldReader) integer(name string, minimum, maximum int) int {
+	n, err := decimal.PlainInt(f.optional(name, maxName))
 	if err != nil || n < int64(minimum) || n > int64(maximum) {
 		f.Add(name, fmt.Sprintf("The %s must be a number from %d to %d.", name, minimum, maximum))
 		return 0

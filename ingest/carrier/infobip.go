@@ -14,7 +14,7 @@ const maxResults = 1000
 // parseInfobip parses messages that Infobip forwards in the format MO_JSON_2: the list results,
 // or the fields of a single message in the query or the body. Infobip has joined the parts and
 // does not sign. An invalid message does not affect the others.
-func parseInfobip(f *form) ([]inbound.Message, error) {
+func parseInfobip(f *fieldReader) ([]inbound.Message, error) {
 	results := []object{f.object}
 	if f.has("results") {
 		results = f.list("results")
@@ -25,7 +25,7 @@ func parseInfobip(f *form) ([]inbound.Message, error) {
 	var msgs []inbound.Message
 	var receipt error
 	for i, result := range results[:min(len(results), maxResults)] {
-		m, err := parseInfobipMessage(newForm(f.alphabet, result))
+		m, err := parseInfobipMessage(newFieldReader(f.alphabet, result))
 		switch {
 		case isNotMessage(err):
 			receipt = err
@@ -47,7 +47,7 @@ func parseInfobip(f *form) ([]inbound.Message, error) {
 	return nil, receipt
 }
 
-func parseInfobipMessage(f *form) (inbound.Message, error) {
+func parseInfobipMessage(f *fieldReader) (inbound.Message, error) {
 	if f.has("status") && !f.has("text") {
 		s := f.child("status")
 		return inbound.Message{}, receiptNotice(f.text("messageId"), s.first("groupName", "name"))

@@ -27,7 +27,7 @@ func parseJSON(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, erro
 	if err != nil {
 		return nil, err
 	}
-	f := newForm(alphabet, o)
+	f := newFieldReader(alphabet, o)
 	f.strict = true
 	m := f.readMessage()
 	m.Notes.Add(unknownFields(o,
@@ -40,13 +40,13 @@ func parseJSON(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, erro
 func unknownFields(o object, known ...string) (notes decoders.Notes) {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(known, name) {
-			notes.Add(fmt.Sprintf("%.40s: is not known and is not used", name))
+			notes.Add(fmt.Sprintf("%.40s: unknown field ignored", name))
 		}
 	}
 	return notes
 }
 
-func (f *form) readMessage() inbound.Message {
+func (f *fieldReader) readMessage() inbound.Message {
 	m := inbound.Message{CarrierID: f.required("id", maxName), Network: f.optional("network", maxName)}
 	f.setAddresses(&m, "from", "to")
 	m.UDH = f.hex("udh", maxUDH)
@@ -71,14 +71,14 @@ func ReadJSON(body []byte) (m inbound.Message, err error) {
 	if !o.has("id") {
 		o["id"] = "example"
 	}
-	f := newForm(sms.NewAlphabet(), o)
+	f := newFieldReader(sms.NewAlphabet(), o)
 	m = f.readMessage()
 	inbound.TrimText(&m)
 	m.ReceivedAt = f.time("received_at")
 	return m, f.Err()
 }
 
-func (f *form) time(name string) time.Time {
+func (f *fieldReader) time(name string) time.Time {
 	text := f.optional(name, maxName)
 	t, ok := iso8601.Parse(text)
 	if text != "" && !ok {
@@ -87,10 +87,10 @@ func (f *form) time(name string) time.Time {
 	return t
 }
 
-func (f *form) setContent(m *inbound.Message) {
+func (f *fieldReader) setContent(m *inbound.Message) {
 	var coding sms.Coding // 0 if the field is missing
 	if s := f.optional("coding", maxName); s != "" {
-		n, err := decimal.Digits(s)
+		n, err := decimal.PlainInt(s)
 		if coding = sms.Coding(n); err != nil || coding != sms.GSM && coding != sms.Binary && coding != sms.UCS2 {
 			f.Add("coding", "The coding must be 7, 8 or 16.")
 			coding = 0

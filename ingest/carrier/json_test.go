@@ -25,7 +25,7 @@ func TestJSONPostsAreParsed(t *testing.T) {
 			inbound.Message{CarrierID: "c-1", From: "447700900123", To: "447860000001", Text: "hello", Coding: sms.GSM}},
 		"numbers as JSON numbers, and optional fields": {`{"id":7,"from":447700900123,"to":447860000001,"text":"x","coding":16,"sent_at":"2026-07-01T12:00:00+01:00","network":"Example","ignored":{"a":[]}}`,
 			inbound.Message{CarrierID: "7", From: "447700900123", To: "447860000001", Text: "x", Coding: sms.UCS2, Network: "Example",
-				SentAt: time.Date(2026, 7, 1, 11, 0, 0, 0, time.UTC), Notes: decoders.Notes{"ignored: is not known and is not used"}}},
+				SentAt: time.Date(2026, 7, 1, 11, 0, 0, 0, time.UTC), Notes: decoders.Notes{"ignored: unknown field ignored"}}},
 		"a text outside the 7-bit alphabet": {`{"id":"1","from":"Bank","to":"66777","text":"你好 🎉"}`,
 			inbound.Message{CarrierID: "1", From: "Bank", To: "66777", Text: "你好 🎉", Coding: sms.UCS2}},
 		"an empty text":                     {`{"id":"1","from":"Bank","to":"66777","text":""}`, inbound.Message{CarrierID: "1", From: "Bank", To: "66777", Coding: sms.GSM}},

@@ -19,7 +19,7 @@ func parseKannel(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, er
 	if err != nil {
 		return nil, err
 	}
-	f := newForm(alphabet, o)
+	f := newFieldReader(alphabet, o)
 	m := inbound.Message{
 		CarrierID: f.optional("id", maxName), Reference: f.optional("smsc", maxName), Network: f.optional("network", maxName),
 		UDH: []byte(f.optional("udh", maxUDH)),
@@ -71,7 +71,7 @@ func kannelParameters(e *intake.Entry) (object, error) {
 // parseKannelTime parses %T, seconds since 1970, or %t, a date and time in UTC. It returns the zero
 // time for other texts.
 func parseKannelTime(s string) time.Time {
-	if seconds, err := decimal.Digits(s); err == nil && seconds > 0 && seconds < 1<<38 {
+	if seconds, err := decimal.PlainInt(s); err == nil && seconds > 0 && seconds < 1<<38 {
 		return time.Unix(seconds, 0).UTC()
 	}
 	t, err := time.Parse(time.DateTime, s)

@@ -14,7 +14,7 @@ import (
 
 // parsePlivo parses the parameters of Plivo's message_url ("Handling incoming SMS/MMS"):
 // a form, a query or JSON. Plivo has joined the parts.
-func parsePlivo(f *form) ([]inbound.Message, error) {
+func parsePlivo(f *fieldReader) ([]inbound.Message, error) {
 	urls := mediaURLs(f.object, "Media", "MediaUrl")
 	if status := f.text("Status"); status != "" && !f.has("Text") && !f.has("Body") && len(urls) == 0 {
 		return nil, receiptNotice(f.text("MessageUUID"), status)

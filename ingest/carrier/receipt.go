@@ -182,7 +182,7 @@ func parseKannelReceipt(r *message.Receipt, e *intake.Entry) (decoders.Notes, er
 	if err != nil {
 		return nil, err
 	}
-	f := newForm(nil, o)
+	f := newFieldReader(nil, o)
 	f.setPart(r, e)
 	r.State = f.code("type")
 	if answer := f.optional("answer", maxText); strings.Contains(answer, "stat:") {
@@ -207,7 +207,7 @@ func parseJSONReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes
 			o[name] = value
 		}
 	}
-	f := newForm(nil, o)
+	f := newFieldReader(nil, o)
 	f.setPart(r, e)
 	r.Line = f.optional("text", maxText)
 	notes = unknownFields(o, "ref", "sig", "state", "code", "text")
@@ -223,7 +223,7 @@ func parseJSONReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes
 
 // setPart reads the reference of a part. Receipts with the token of an account match messages of
 // that account only.
-func (f *form) setPart(r *message.Receipt, e *intake.Entry) {
+func (f *fieldReader) setPart(r *message.Receipt, e *intake.Entry) {
 	ref := f.required("ref", maxName)
 	p, ok := message.ParsePartRef(ref)
 	switch {
@@ -237,7 +237,7 @@ func (f *form) setPart(r *message.Receipt, e *intake.Entry) {
 	}
 }
 
-func (f *form) code(name string) message.State {
+func (f *fieldReader) code(name string) message.State {
 	code := f.integer(name, 1, 16)
 	state, ok := message.Code(code).State()
 	if !ok && code != 0 {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -33,26 +34,32 @@ type Options struct {
 	Now       func() time.Time // nil means time.Now
 }
 
+// The prefixes of the paths of messages and receipts.
+const (
+	messagePath = "/inbound/sms/"
+	receiptPath = "/inbound/dlr/"
+)
+
 // Surface is the HTTP interface for carriers.
 type Surface struct {
-	intake   Intake
+	messages Intake
 	adapters map[string]Adapter
 	opts     Options
 }
 
-// New returns a surface that writes messages to intake.
-func New(intake Intake, o Options) *Surface {
+// New returns a surface that writes inbound messages to messages.
+func New(messages Intake, o Options) *Surface {
 	o.BodyLimit, o.Logger = cmp.Or(o.BodyLimit, 1<<20), cmp.Or(o.Logger, slog.Default())
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Surface{intake: intake, adapters: Adapters(), opts: o}
+	return &Surface{messages: messages, adapters: Adapters(), opts: o}
 }
 
 // Mount adds the paths of the adapters to the app. A path may end with a source, which names a
 // token.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
-	inbound := app.Group("/inbound/sms")
+	group := app.Group(strings.TrimSuffix(messagePath, "/"))
 	for name, a := range s.adapters {
 		parse := func(e *intake.Entry) error {
 			if messages, err := a.Parse(e); len(messages) == 0 && !isNotMessage(err) {
@@ -74,9 +81,9 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 				Logger: s.opts.Logger,
 			})
 		}
-		mount(inbound, name, admit, s.acceptPost(s.intake, name, a, parse))
+		mount(group, name, admit, s.acceptPost(s.messages, name, a, parse))
 	}
-	inbound.Use(auth.Require(account.Carrier, authStyle())) // unauthenticated clients get 401, not 404
+	group.Use(auth.Require(account.Carrier, authStyle())) // unauthenticated clients get 401, not 404
 }
 
 // mount adds the paths of a kind, without and with a source. It refuses HEAD, which fiber
@@ -121,7 +128,7 @@ func signedStyle() httpd.Style {
 
 // acceptPost returns a handler that validates a post with parse, writes it to the journal and
 // answers with the carrier's adapter.
-func (s *Surface) acceptPost(journal Intake, name string, a Adapter, parse func(*intake.Entry) error) fiber.Handler {
+func (s *Surface) acceptPost(in Intake, name string, a Adapter, parse func(*intake.Entry) error) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		body, err := httpd.Body(c, s.opts.BodyLimit)
 		if err != nil {
@@ -142,7 +149,7 @@ func (s *Surface) acceptPost(journal Intake, name string, a Adapter, parse func(
 		case err != nil:
 			return err
 		}
-		id, err := journal.Accept(c.UserContext(), &entry)
+		id, err := in.Accept(c.UserContext(), &entry)
 		if err != nil {
 			return httpd.NotAccepted(c, s.opts.Logger, "message not accepted", err)
 		}

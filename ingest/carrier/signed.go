@@ -120,7 +120,7 @@ func anyEqualBase64(list string, digest []byte) bool {
 
 // checkAge returns errStale unless a time in seconds since 1970 is within maxAge and maxSkew of now.
 func checkAge(seconds string, now time.Time) error {
-	n, err := decimal.Digits(seconds)
+	n, err := decimal.PlainInt(seconds)
 	if err != nil || n < 0 || n > 1<<38 {
 		return errStale
 	}

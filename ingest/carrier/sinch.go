@@ -15,7 +15,7 @@ import (
 // parseSinch parses an incoming message of Sinch's SMS API (Webhooks, mo_text, mo_binary
 // and mo_media), or an SMS of its Conversation API (MESSAGE_INBOUND). Only the latter is
 // signed.
-func parseSinch(f *form) ([]inbound.Message, error) {
+func parseSinch(f *fieldReader) ([]inbound.Message, error) {
 	switch kind := f.text("type"); {
 	case strings.HasPrefix(kind, "mo_"):
 		return parseSinchSMS(f, kind)
@@ -33,7 +33,7 @@ func parseSinch(f *form) ([]inbound.Message, error) {
 	return nil, f.Err()
 }
 
-func parseSinchSMS(f *form, kind string) ([]inbound.Message, error) {
+func parseSinchSMS(f *fieldReader, kind string) ([]inbound.Message, error) {
 	m := inbound.Message{CarrierID: f.required("id", maxName), Network: f.optional("operator_id", maxName)}
 	setSentAt(&m, "sent_at", f.first("sent_at", "received_at"), parseTime)
 	f.setAddresses(&m, "from", "to")
@@ -67,7 +67,7 @@ func parseSinchConversation(alphabet *sms.Alphabet, o object) ([]inbound.Message
 		return nil, notMessage("a message by the channel " + clipValue(strings.ToValidUTF8(channel, "\uFFFD")) + ", not by SMS")
 	}
 	contact := o.child("contact_message")
-	f := newForm(alphabet, object{
+	f := newFieldReader(alphabet, object{
 		"id": o["id"], "identity": identity["identity"], "sender_id": o["sender_id"],
 		"text": contact.child("text_message").text("text"),
 	})
@@ -78,7 +78,7 @@ func parseSinchConversation(alphabet *sms.Alphabet, o object) ([]inbound.Message
 	return f.message(m)
 }
 
-func (f *form) base64(name string) []byte {
+func (f *fieldReader) base64(name string) []byte {
 	b, err := base64.StdEncoding.DecodeString(f.optional(name, 2*maxText))
 	if err != nil || len(b) > maxText {
 		f.Add(name, "The "+name+" must be base64.")

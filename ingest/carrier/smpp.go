@@ -21,12 +21,6 @@ import (
 // SMPP is the name of the adapter of SMPP binds, and the source of their events.
 const SMPP = "smpp"
 
-// The prefixes of the paths of messages and receipts.
-const (
-	messagePath = "/inbound/sms/"
-	receiptPath = "/inbound/dlr/"
-)
-
 // SMPPEntry returns the journal entry for a PDU that a bind received, with a path like those of
 // HTTP carriers. The kind is event.SMS or event.Receipt. The id is the same for a PDU that the
 // SMSC repeats within a session.

@@ -18,7 +18,7 @@ import (
 // parseTwilio parses the parameters of Twilio's webhook for incoming messages (Messaging
 // webhooks, "Parameters in Twilio's request"): a form or a query. Twilio has joined the
 // parts.
-func parseTwilio(f *form) ([]inbound.Message, error) {
+func parseTwilio(f *fieldReader) ([]inbound.Message, error) {
 	id := f.first("MessageSid", "SmsMessageSid", "SmsSid")
 	f.object["MessageSid"] = id
 	if status := f.first("MessageStatus", "SmsStatus"); !f.has("Body") && status != "" && !strings.HasPrefix(status, "receiv") {

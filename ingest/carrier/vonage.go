@@ -25,7 +25,7 @@ import (
 // parseVonage parses an inbound message of Vonage's SMS API (formerly Nexmo), as a query,
 // a form or JSON, or of its Messages API. The SMS API sends the parts of a message
 // separately, in any order.
-func parseVonage(f *form) ([]inbound.Message, error) {
+func parseVonage(f *fieldReader) ([]inbound.Message, error) {
 	if status := f.text("status"); status != "" && !f.has("text") && !f.has("data") {
 		return nil, receiptNotice(f.first("messageId", "message_uuid"), status)
 	}

@@ -138,7 +138,7 @@ func TestProcessorSavesCallRecords(t *testing.T) {
 	relaytest.Equal(t, "the statuses", statuses, []event.Status{want, {
 		ID: "n1-c4", Seq: 4, State: event.Quarantined, Reason: "json: end: offset 0: is before the start", Account: 3, Source: "json",
 	}, {
-		ID: "n1-c5", Seq: 5, State: event.Done, Account: 5, Source: "json", Notes: decoders.Notes{"json: cost: offset 0: is not known and is not used"},
+		ID: "n1-c5", Seq: 5, State: event.Done, Account: 5, Source: "json", Notes: decoders.Notes{"json: cost: offset 0: unknown field ignored"},
 	}})
 	if len(calls.records) != 4+maxBatch {
 		t.Fatalf("%d records, want %d", len(calls.records), 4+maxBatch)
