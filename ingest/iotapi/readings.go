@@ -91,7 +91,7 @@ func (i input) time(name string) time.Time {
 func (i input) units() iot.Units {
 	u, ok := iot.ParseUnits(i.Text("units"))
 	if !ok {
-		i.Add("units", "The selected units is invalid.")
+		i.Add("units", "The selected units are invalid.")
 	}
 	return u
 }

@@ -75,7 +75,7 @@ func TestAggregateParametersAreValidated(t *testing.T) {
 		{"an unknown granularity", "type=min&granularity=year", `"errors":{"granularity":["The selected granularity is invalid."]}`},
 		{"every parameter invalid", "type=x&granularity=y&units=z&startDate=1&endDate=2026-03-01T12:00:00Q",
 			`"errors":{"endDate":["The endDate does not match the format YYYY-MM-DD HH:mm:ss."],"granularity":["The selected granularity is invalid."],` +
-				`"startDate":["The startDate does not match the format YYYY-MM-DD HH:mm:ss."],"type":["The selected type is invalid."],"units":["The selected units is invalid."]}`},
+				`"startDate":["The startDate does not match the format YYYY-MM-DD HH:mm:ss."],"type":["The selected type is invalid."],"units":["The selected units are invalid."]}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got, want := a.ask("GET /iot/devices/id1/readings/aggregate?"+tc.query, "acme", ""), "422 {"+tc.want+","+invalid+"}"; got != want {
@@ -111,7 +111,7 @@ func TestReadingsAreConvertedToImperialUnits(t *testing.T) {
 	for _, path := range []string{"readings", "readings/latest"} {
 		got := a.ask("GET /iot/devices/id1/"+path+"?units=imperial", "acme", "")
 		answertest.Contains(t, path, got, reading("t", warm), `"text":"open & shut"`)
-		if got, want := a.ask("GET /iot/devices/id1/"+path+"?units=feet", "acme", ""), `422 {"errors":{"units":["The selected units is invalid."]},`+invalid+"}"; got != want {
+		if got, want := a.ask("GET /iot/devices/id1/"+path+"?units=feet", "acme", ""), `422 {"errors":{"units":["The selected units are invalid."]},`+invalid+"}"; got != want {
 			t.Errorf("%s: got %s, want %s", path, got, want)
 		}
 	}

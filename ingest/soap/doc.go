@@ -7,10 +7,9 @@
 // (second edition), regardless of the Content-Type. The namespace and the local name of the
 // element in the Body select the operation, and a SOAPAction must not name another one.
 //
-// The answer is a Fault for requests without valid credentials in the header auth, for bodies
-// that are not an envelope with an operation, for requests refused because of overload, and for
-// internal errors.
-// All other answers have a response code: 0 accepted, 2 insufficient credit, 3 invalid request,
+// The answer is a Fault for requests without valid credentials in the header auth or after too
+// many wrong ones, for bodies that are not an envelope with an operation, for requests refused
+// because of overload, and for internal errors. All other answers have a response code: 0 accepted, 2 insufficient credit, 3 invalid request,
 // 4 temporarily unavailable.
 //
 // The surface refuses a DOCTYPE, which could define entities, and processing instructions. It

@@ -123,7 +123,10 @@ func (s *Surface) serve(c *fiber.Ctx) (e envelope, body []byte, err error) {
 		return e, nil, err
 	}
 	a, err := s.perform(c, &e, op)
-	return e, a.encode(e.version, op), err
+	if err != nil {
+		return e, nil, err
+	}
+	return e, a.encode(e.version, op), nil
 }
 
 // operationOf returns the operation of the element in the Body. It refuses a SOAPAction of
@@ -164,7 +167,7 @@ func (s *Surface) accountOf(c *fiber.Ctx, e *envelope) (relay.AccountID, error) 
 		c.Set(fiber.HeaderRetryAfter, httpd.RetryAfter(wait))
 		return 0, &fault{version: e.version, code: tooManyAttempts, reason: httpd.TooManyAttempts}
 	}
-	pending := s.AttemptLimiter.CheckInventory()
+	pending := s.AttemptLimiter.CheckInventory() // the answer to wrong credentials, if not nil
 	acct, err := s.auth.authenticate(c.UserContext(), username, password)
 	switch {
 	case relay.KindOf(err) == relay.KindUnauthenticated:

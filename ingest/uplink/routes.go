@@ -1,6 +1,8 @@
 package uplink
 
 import (
+	"cmp"
+	"context"
 	"log/slog"
 	"time"
 
@@ -10,7 +12,23 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
 )
+
+// Types provides sensor types for the response of the generic webhook.
+type Types interface {
+	SensorTypes(ctx context.Context) (map[string]iot.SensorType, error)
+}
+
+// Options configures a Surface; the zero value works.
+type Options struct {
+	BodyLimit int // maximum size of a decompressed body, in bytes; 0 means 1 MiB
+	// AnswerTimeout is the time for which the generic webhook waits for the updated sensors
+	// before it answers with an empty list; 0 means 3 s.
+	AnswerTimeout time.Duration
+	Logger        *slog.Logger
+	Now           func() time.Time // for signatures; nil means time.Now
+}
 
 // Surface provides the webhooks.
 type Surface struct {
@@ -21,6 +39,18 @@ type Surface struct {
 	answerTimeout time.Duration
 	now           func() time.Time
 	logger        *slog.Logger
+}
+
+// New returns a surface that writes posts to in. The generic webhook waits for the results of p, the
+// processor of in.
+func New(in *intake.Intake, p *Processor, types Types, o Options) *Surface {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Surface{
+		intake: in, waiters: p.waiters, types: types, now: o.Now, logger: cmp.Or(o.Logger, slog.Default()),
+		bodyLimit: cmp.Or(o.BodyLimit, 1<<20), answerTimeout: cmp.Or(o.AnswerTimeout, 3*time.Second),
+	}
 }
 
 // vendorWebhooks returns the names of the webhooks of network servers and vendors.
