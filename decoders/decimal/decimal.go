@@ -37,12 +37,11 @@ func Int(text string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// Digits parses a whole number that has digits only, the format of carriers and switches. The
-// number may begin with zeros and with a minus sign, but not with a plus sign. The error is a
-// *strconv.NumError.
-func Digits(text string) (int64, error) {
+// PlainInt parses a whole number without a fraction and an exponent, the format of carriers and
+// switches. Unlike a number of JSON, it may begin with zeros. The error is a *strconv.NumError.
+func PlainInt(text string) (int64, error) {
 	if strings.HasPrefix(text, "+") {
-		return 0, &strconv.NumError{Func: "Digits", Num: text, Err: strconv.ErrSyntax}
+		return 0, &strconv.NumError{Func: "PlainInt", Num: text, Err: strconv.ErrSyntax}
 	}
 	return strconv.ParseInt(text, 10, 64)
 }

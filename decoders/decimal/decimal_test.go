@@ -31,12 +31,12 @@ func TestInt(t *testing.T) {
 
 func TestDigits(t *testing.T) {
 	for text, want := range map[string]int64{"0": 0, "007": 7, "-7": -7, "9223372036854775807": math.MaxInt64} {
-		if n, err := decimal.Digits(text); n != want || err != nil {
+		if n, err := decimal.PlainInt(text); n != want || err != nil {
 			t.Errorf("%q: got %d, %v, want %d", text, n, err, want)
 		}
 	}
 	for _, text := range []string{"", "+5", "+-5", "1_0", "0x10", "1e3", "1.0", " 5", "9223372036854775808"} {
-		if n, err := decimal.Digits(text); err == nil {
+		if n, err := decimal.PlainInt(text); err == nil {
 			t.Errorf("Int(%q) = %d, want an error", text, n)
 		}
 	}

@@ -127,7 +127,7 @@ func readChirpStackV3Gateways(d document, f *decoders.Frame) (uplinkID string) {
 // setChirpStackV3Kind sets the kind of the frame from the event in the query or, if there is
 // none, from the members of the body.
 func setChirpStackV3Kind(d document, f *decoders.Frame) {
-	name := d.notes.post.Query.Get("event")
+	name := d.post().Query.Get("event")
 	failure, reason := d.Text("type"), d.Text("error")
 	integration, kind := d.Text("integrationName"), d.Text("eventType")
 	acknowledged := d.Bool("acknowledged")

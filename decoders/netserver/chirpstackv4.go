@@ -23,9 +23,7 @@ func readChirpStackV4Frame(d document, f *decoders.Frame) {
 	}
 	f.Payload = d.Base64("data")
 	f.Object = d.Object("object")
-	for range d.In("joinServerContext").Keys() {
-		f.Encrypted = true // an empty context means that the payload is decrypted
-	}
+	f.Encrypted = d.In("joinServerContext").HasFields() // an empty context means that the payload is decrypted
 	f.Position = d.In("location").protobufPosition()
 	f.Margin, f.Battery = d.Number("margin"), d.Number("batteryLevel")
 	if d.Bool("externalPowerSource") || d.Bool("batteryLevelUnavailable") {
@@ -69,7 +67,7 @@ func readChirpStackV4Frame(d document, f *decoders.Frame) {
 // setChirpStackV4Kind sets the kind of the frame from the event in the query or, if there is
 // none, from the members of the body.
 func setChirpStackV4Kind(d document, f *decoders.Frame) {
-	name := d.notes.post.Query.Get("event")
+	name := d.post().Query.Get("event")
 	switch f.Kind = chirpStackKind(name); {
 	case name == "":
 		f.Kind = chirpStackV4ImpliedKind(d)

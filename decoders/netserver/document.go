@@ -260,6 +260,14 @@ func (d document) Keys() iter.Seq[string] {
 	}
 }
 
+// HasFields reports whether the document is an object with fields.
+func (d document) HasFields() bool {
+	for range d.fields() {
+		return true
+	}
+	return false
+}
+
 // Has reports whether there is a field at a path, even if it is null.
 func (d document) Has(path string) bool { return d.find(path) >= 0 }
 

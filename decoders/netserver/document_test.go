@@ -210,7 +210,7 @@ func TestItemsAfterARefusedItemAreRead(t *testing.T) {
 		d, err := readDocument([]byte(body))
 		relaytest.NoError(t, err)
 		d.notes = new(notes)
-		b := batch{sender: "s"}
+		b := frameList{sender: "s"}
 		d.Each("l", func(d document) { b.addItem(d, item) })
 		return b.frames, b.err
 	}

@@ -89,27 +89,27 @@ func parseObject(v jsonbody.Value) (object map[string]any, ok bool) {
 	return object, r.Close() == nil && object != nil
 }
 
-// readFrame reads a document into a frame. A frame without Kind is discarded.
-type readFrame func(d document, f *decoders.Frame)
+// frameReader reads a frame from a document. A frame without Kind is discarded.
+type frameReader func(d document, f *decoders.Frame)
 
 // eachFrame reads a frame from each item of a list, or the only frame from an object. body may
 // be a part of the post's body.
-func eachFrame(s Sender, p *Post, body []byte, read readFrame) ([]decoders.Frame, error) {
+func eachFrame(s Sender, p *Post, body []byte, read frameReader) ([]decoders.Frame, error) {
 	d, err := readDocument(body)
 	if err != nil {
 		return nil, err
 	}
-	b := batch{sender: s, post: p}
+	l := frameList{sender: s, post: p}
 	if d.kind() != jsonbody.Array {
-		err = b.add(d, read)
-		return b.frames, err
+		err = l.add(d, read)
+		return l.frames, err
 	}
-	d.Items(func(item document) { b.addItem(item, read) })
-	return b.frames, b.err
+	d.Items(func(item document) { l.addItem(item, read) })
+	return l.frames, l.err
 }
 
-// batch collects the frames of one body.
-type batch struct {
+// frameList collects the frames of one body.
+type frameList struct {
 	sender Sender
 	post   *Post
 	frames []decoders.Frame
@@ -119,32 +119,32 @@ type batch struct {
 }
 
 // add reads a frame from a document and adds it unless it is refused.
-func (b *batch) add(d document, read readFrame) error {
-	b.notes = notes{sender: b.sender, post: b.post}
-	d.notes = &b.notes
-	n := len(b.frames)
-	b.frames = append(b.frames, decoders.Frame{Sender: string(b.sender)})
-	f := &b.frames[n]
+func (l *frameList) add(d document, read frameReader) error {
+	l.notes = notes{sender: l.sender, post: l.post}
+	d.notes = &l.notes
+	n := len(l.frames)
+	l.frames = append(l.frames, decoders.Frame{Sender: string(l.sender)})
+	f := &l.frames[n]
 	read(d, f)
 	err := d.notes.write(f)
 	if err != nil || f.Kind == "" {
-		b.frames = b.frames[:n]
+		l.frames = l.frames[:n]
 	}
 	return err
 }
 
 // addItem adds the frame of an item of a list. It stores the first error, which names the item, in
-// b.err.
-func (b *batch) addItem(d document, read readFrame) {
-	if len(b.frames) >= maxFrames {
-		b.err = tooMany(string(b.sender))
+// l.err.
+func (l *frameList) addItem(d document, read frameReader) {
+	if len(l.frames) >= maxFrames {
+		l.err = tooMany(string(l.sender))
 		return
 	}
-	if err := b.add(d, read); err != nil && b.err == nil {
+	if err := l.add(d, read); err != nil && l.err == nil {
 		if e, ok := errors.AsType[*decoders.Error](err); ok {
-			e.Field = strings.TrimSuffix(strconv.Itoa(b.items)+"."+e.Field, ".")
+			e.Field = strings.TrimSuffix(strconv.Itoa(l.items)+"."+e.Field, ".")
 		}
-		b.err = err
+		l.err = err
 	}
-	b.items++
+	l.items++
 }

@@ -27,7 +27,7 @@ const (
 // the sample has the key time or timestamp. Other keys are values. An id that probably identifies
 // the message (isMessageID) is refused, because each message would create a device.
 func readGenericFrame(d document, f *decoders.Frame) {
-	p, keys := d.notes.post, []string{"deviceId", "device_id", "deviceEUI", "devEUI"}
+	p, keys := d.post(), []string{"deviceId", "device_id", "deviceEUI", "devEUI"}
 	f.Kind, f.Object = decoders.Uplink, map[string]any{}
 	if d.kind() != jsonbody.Object {
 		d.Refuse("", "must be an object of values")

@@ -34,6 +34,9 @@ func (n *notes) refuse(offset int, field, reason string) {
 	}
 }
 
+// post returns the post that contains the document.
+func (d document) post() *Post { return d.notes.post }
+
 // maxWarnings is the largest number of warnings of a frame: a hostile body could cause many.
 const maxWarnings = 20
 

@@ -41,7 +41,7 @@ const (
 // the sender is recognised but its bodies are not read.
 type row struct {
 	sender Sender
-	frame  readFrame                            // parses an object, or each item of a list
+	frame  frameReader                          // parses an object, or each item of a list
 	parse  func(Post) ([]decoders.Frame, error) // parses bodies of any other form
 	// A body has this shape if it has all paths (separated by blanks) and meets the condition
 	// (if that is not nil). isList selects bodies that are lists; their first item is examined.

@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/decoders/sms"
 )
 
-// Port is the port of a phone for vCards, without security (WAP-259, 6.5).
+// Port is the port for vCards without WAP security (WAP-259, 6.5).
 const Port = 9204
 
 // Version is a version of the format.
@@ -56,7 +56,8 @@ func (c Card) Message(v Version) (sms.Octets, error) {
 	return sms.Octets{Coding: sms.Binary, Header: sms.UDH{sms.Ports(Port, 0)}, Data: card}, nil
 }
 
-// Encode returns the card in a version of ParseVersion. It returns the errors of Message.
+// Encode returns the card in a version, which must be one that ParseVersion returns. The errors are
+// those of Message.
 func (c Card) Encode(v Version) ([]byte, error) {
 	for _, f := range []struct {
 		name, text            string

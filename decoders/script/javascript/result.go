@@ -22,7 +22,7 @@ const (
 )
 
 // exporter copies values from a realm. Reading them may run code of the codec, within the
-// call's limit of time.
+// time limit of the call.
 type exporter struct {
 	r             *realm
 	values, chars int
