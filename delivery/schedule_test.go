@@ -16,12 +16,12 @@ func TestDelaysFollowTheScheduleWithJitter(t *testing.T) {
 	}{
 		"shortest first delay":              {1, 0, 0, 8 * time.Second, true},
 		"average first delay":               {1, 0, 0.5, 10 * time.Second, true},
-		"second delay close to its longest": {2, 0, 0.999, 71976 * time.Millisecond, true},
+		"second delay near its maximum":     {2, 0, 0.999, 71976 * time.Millisecond, true},
 		"no delay left":                     {3, 0, 0.5, 0, false},
 		"no delay left despite Retry-After": {3, time.Hour, 0.5, 0, false},
 		"Retry-After above the delay":       {1, time.Minute, 0.5, time.Minute, true},
 		"Retry-After below the delay":       {2, time.Second, 0.5, time.Minute, true},
-		"no attempts count as one":          {0, 0, 0.5, 10 * time.Second, true},
+		"zero tries give the first delay":   {0, 0, 0.5, 10 * time.Second, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, ok := s.Next(c.tries, c.retryAfter, c.random)
@@ -35,7 +35,7 @@ func TestDelaysFollowTheScheduleWithJitter(t *testing.T) {
 	}
 }
 
-func TestTheDefaultScheduleTakesTwoDays(t *testing.T) {
+func TestTheDefaultScheduleTakesAlmostTwoDays(t *testing.T) {
 	if got, want := DefaultSchedule().Length(), 46*time.Hour+42*time.Minute+35*time.Second; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

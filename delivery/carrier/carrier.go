@@ -33,7 +33,7 @@ type Submission struct {
 	Flash, Replace bool
 }
 
-// Verdict classifies the outcome of a submission.
+// Verdict classifies the result of a submission.
 type Verdict int
 
 // The verdicts.
@@ -47,8 +47,8 @@ const (
 	Unknown
 )
 
-// Outcome is a verdict with its details.
-type Outcome struct {
+// Result is a verdict with its details.
+type Result struct {
 	Verdict Verdict
 	ID      string // assigned by the carrier on acceptance; may be empty
 	Reason  string // human-readable, also for users of the account
@@ -69,11 +69,11 @@ type Outcome struct {
 
 // Carrier submits messages.
 type Carrier interface {
-	// Submit submits a message. It always calls done with the outcome, before it returns or
-	// from another goroutine, and may call done once more with the final outcome after an
+	// Submit submits a message. It always calls done with the result, before it returns or
+	// from another goroutine, and may call done once more with the final result after an
 	// Unknown one. The end of ctx cancels the submission of an HTTP carrier; the end of a
 	// bind completes its submissions.
-	Submit(ctx context.Context, s Submission, done func(Outcome))
+	Submit(ctx context.Context, s Submission, done func(Result))
 
 	// Ready reports whether the carrier accepts submissions: false while a bind is down.
 	Ready() bool
@@ -96,9 +96,9 @@ func (h *Health) Check(context.Context) error {
 	return nil
 }
 
-// SubmitAsync calls submit in the background and passes its outcome to done. It records the error of an
-// outcome that pauses the queue. Other outcomes, except Unknown, clear the error.
-func (h *Health) SubmitAsync(submit func() Outcome, done func(Outcome)) {
+// SubmitAsync calls submit in the background and passes its result to done. It records the error of a
+// result that pauses the queue. Other results, except Unknown, clear the error.
+func (h *Health) SubmitAsync(submit func() Result, done func(Result)) {
 	go func() {
 		o := submit()
 		if o.PauseQueue {

@@ -27,9 +27,9 @@ func appendPoint(b []byte, p *iot.Point) []byte {
 	return appendTime(b, p.Time.UnixNano())
 }
 
-// appendUplink appends the radio data of a frame as one line, or nothing if all fields are
+// appendRadio appends the radio data of a frame as one line, or nothing if all fields are
 // missing.
-func appendUplink(b []byte, u *iot.RadioData) []byte {
+func appendRadio(b []byte, u *iot.RadioData) []byte {
 	start := len(b)
 	b = append(b, "uplink,account="...)
 	b = strconv.AppendInt(b, int64(u.Account), 10)

@@ -72,7 +72,7 @@ func TestUplinksAreEncodedAsLines(t *testing.T) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := string(appendUplink(nil, &tc.uplink)); got != tc.want {
+			if got := string(appendRadio(nil, &tc.uplink)); got != tc.want {
 				t.Errorf("\n got %s\nwant %s", got, tc.want)
 			}
 		})

@@ -34,19 +34,19 @@ func pointKeyOf(p *iot.Point) pointKey {
 	return pointKey{p.Account, p.Type, p.SensorID, p.Time.UnixNano()}
 }
 
-// textsOf returns the keys of the points that a batch writes as text, each with the index of
+// lastTextsOf returns the keys of the points that a batch writes as text, each with the index of
 // its last point, or nil if the batch has no texts.
-func textsOf(points []iot.Point) map[pointKey]int {
-	var texts map[pointKey]int
+func lastTextsOf(points []iot.Point) map[pointKey]int {
+	var lastTexts map[pointKey]int
 	for i := range points {
 		if p := &points[i]; p.IsText && p.InvalidReason() == "" {
-			if texts == nil {
-				texts = make(map[pointKey]int)
+			if lastTexts == nil {
+				lastTexts = make(map[pointKey]int)
 			}
-			texts[pointKeyOf(p)] = i
+			lastTexts[pointKeyOf(p)] = i
 		}
 	}
-	return texts
+	return lastTexts
 }
 
 // maxQuerySensors is the largest number of sensors in a query; maxDeletePoints is the largest
@@ -60,9 +60,9 @@ const (
 
 // deleteOverwritten deletes the numbers that texts of the batch overwrite.
 // Usually there are none, and a text costs the batch one query.
-func (s *Store) deleteOverwritten(ctx context.Context, sv server, texts map[pointKey]int) error {
+func (s *Store) deleteOverwritten(ctx context.Context, sv server, lastTexts map[pointKey]int) error {
 	pointsByAccount := make(map[relay.AccountID]map[string][]pointKey)
-	for p := range texts {
+	for p := range lastTexts {
 		if pointsByAccount[p.account] == nil {
 			pointsByAccount[p.account] = make(map[string][]pointKey)
 		}
@@ -86,7 +86,7 @@ func (s *Store) deleteOverwritten(ctx context.Context, sv server, texts map[poin
 				return err
 			}
 			numbers = slices.DeleteFunc(numbers, func(p pointKey) bool {
-				_, overwritten := texts[p]
+				_, overwritten := lastTexts[p]
 				return !overwritten
 			})
 			remove := s.deleteFlux

@@ -11,15 +11,15 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Write stores a batch in calls of at most Options.MaxLines lines. Each point is
-// either in a call that the server answered with 204, or refused with a reason.
-// After an error the result is unknown; writing again overwrites.
+// Write stores a batch in calls of at most Options.MaxLines lines. Each point is in a call that
+// the server answered with 204, refused with a reason, or overwritten by a later text of the
+// batch. After an error the result is unknown; writing again overwrites.
 func (s *Store) Write(ctx context.Context, b iot.Readings) ([]iot.RefusedItem, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, s.wrapError("write", err)
 	}
-	texts := textsOf(b.Points)
-	e := encode(b, texts)
+	lastTexts := lastTextsOf(b.Points)
+	e := encode(b, lastTexts)
 	if len(e.lines) == 0 {
 		return e.refused, nil
 	}
@@ -27,7 +27,7 @@ func (s *Store) Write(ctx context.Context, b iot.Readings) ([]iot.RefusedItem, e
 	if err != nil {
 		return nil, err
 	}
-	if err := s.deleteOverwritten(ctx, sv, texts); err != nil {
+	if err := s.deleteOverwritten(ctx, sv, lastTexts); err != nil {
 		return nil, s.wrapError("delete", err)
 	}
 	for lines := range slices.Chunk(e.lines, s.opts.MaxLines) {
@@ -92,18 +92,18 @@ type encodedBatch struct {
 const lineBytes = 200
 
 // encode encodes a batch, without numbers that a later text of the batch overwrites.
-func encode(b iot.Readings, texts map[pointKey]int) *encodedBatch {
+func encode(b iot.Readings, lastTexts map[pointKey]int) *encodedBatch {
 	n := len(b.Points) + len(b.Radio)
 	e := &encodedBatch{buf: make([]byte, 0, n*lineBytes), lines: make([]line, 0, n)}
 	for i := range b.Points {
 		p := &b.Points[i]
-		if lastText, hasText := texts[pointKeyOf(p)]; !hasText || p.IsText || i > lastText {
+		if lastText, hasText := lastTexts[pointKeyOf(p)]; !hasText || p.IsText || i > lastText {
 			e.add(iot.RefusedItem{Point: i, Radio: -1, Reason: p.InvalidReason()}, func(buf []byte) []byte { return appendPoint(buf, p) })
 		}
 	}
 	for i := range b.Radio {
 		u := &b.Radio[i]
-		e.add(iot.RefusedItem{Point: -1, Radio: i, Reason: u.InvalidReason()}, func(buf []byte) []byte { return appendUplink(buf, u) })
+		e.add(iot.RefusedItem{Point: -1, Radio: i, Reason: u.InvalidReason()}, func(buf []byte) []byte { return appendRadio(buf, u) })
 	}
 	return e
 }

@@ -19,11 +19,12 @@ const (
 	maxRetryDelay = time.Second
 )
 
-// Outcomes configures a Writer of outcomes of type O.
-type Outcomes[O, R any] struct {
+// WriterOptions configures a Writer of outcomes of type O.
+type WriterOptions[O, R any] struct {
 	// Save saves a batch; its result is passed to OnSaved. An error of relay.KindUnavailable is
 	// retried. Any other error means that the store refuses the batch.
-	Save    func(ctx context.Context, batch []O) (R, error)
+	Save func(ctx context.Context, batch []O) (R, error)
+	// OnSaved is called with outcomes that are saved or dropped.
 	OnSaved func(batch []O, result R)
 	// OnRefused is called with an outcome that the store refuses even if it is saved alone. It
 	// returns the delay until the outcome is saved again; 0 drops the outcome.
@@ -34,7 +35,7 @@ type Outcomes[O, R any] struct {
 
 // Writer saves outcomes in batches and retries until the store has them.
 type Writer[O, R any] struct {
-	outcomes Outcomes[O, R]
+	opts WriterOptions[O, R]
 
 	mu            sync.Mutex
 	pending       []O
@@ -50,9 +51,9 @@ type Writer[O, R any] struct {
 }
 
 // NewWriter returns a Writer, which saves nothing before Start.
-func NewWriter[O, R any](outcomes Outcomes[O, R]) *Writer[O, R] {
+func NewWriter[O, R any](o WriterOptions[O, R]) *Writer[O, R] {
 	w := &Writer[O, R]{
-		outcomes: outcomes, added: make(chan struct{}, 1), batchFull: make(chan struct{}, 1),
+		opts: o, added: make(chan struct{}, 1), batchFull: make(chan struct{}, 1),
 		drain: make(chan struct{}), done: make(chan struct{}),
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
@@ -75,7 +76,7 @@ func (w *Writer[O, R]) enqueue(o O, added int) {
 	n := len(w.pending)
 	w.mu.Unlock()
 	relay.Notify(w.added)
-	if n >= w.outcomes.Batch {
+	if n >= w.opts.Batch {
 		relay.Notify(w.batchFull)
 	}
 }
@@ -134,7 +135,7 @@ func (w *Writer[O, R]) nextBatch() []O {
 	if w.ctx.Err() != nil {
 		return nil
 	}
-	n := min(w.outcomes.Batch, len(w.pending))
+	n := min(w.opts.Batch, len(w.pending))
 	batch := w.pending[:n:n]
 	if n > 0 {
 		w.lastBatchSize = n
@@ -151,7 +152,7 @@ func (w *Writer[O, R]) nextBatch() []O {
 func (w *Writer[O, R]) save(batch []O) {
 	for pause := minRetryDelay; ; pause = min(2*pause, maxRetryDelay) {
 		ctx, cancel := context.WithTimeout(w.ctx, storeTimeout)
-		result, err := w.outcomes.Save(ctx, batch)
+		result, err := w.opts.Save(ctx, batch)
 		cancel()
 		switch {
 		case err == nil:
@@ -163,7 +164,7 @@ func (w *Writer[O, R]) save(batch []O) {
 			}
 			return
 		case relay.KindOf(err) != relay.KindUnavailable:
-			wait := w.outcomes.OnRefused(&batch[0], err)
+			wait := w.opts.OnRefused(&batch[0], err)
 			if wait == 0 {
 				w.markSaved(batch, result)
 				return
@@ -175,7 +176,7 @@ func (w *Writer[O, R]) save(batch []O) {
 			})
 			return
 		}
-		w.outcomes.Log.Warn("outcomes not saved; trying again", "count", w.Unsaved(), "error", err)
+		w.opts.Log.Warn("outcomes not saved; trying again", "count", w.Unsaved(), "error", err)
 		if !relay.Sleep(w.ctx, pause) {
 			return
 		}
@@ -186,5 +187,5 @@ func (w *Writer[O, R]) markSaved(batch []O, result R) {
 	w.mu.Lock()
 	w.unsaved -= len(batch)
 	w.mu.Unlock()
-	w.outcomes.OnSaved(batch, result)
+	w.opts.OnSaved(batch, result)
 }

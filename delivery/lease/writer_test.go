@@ -48,7 +48,7 @@ const refusedDelay = 10 * time.Second
 // newWriter returns a started writer of ids. It saves refused ids again after retryDelay, or
 // drops them if retryDelay is 0.
 func newWriter(s *store, retryDelay time.Duration) *Writer[string, struct{}] {
-	w := NewWriter(Outcomes[string, struct{}]{
+	w := NewWriter(WriterOptions[string, struct{}]{
 		Save: s.save, OnSaved: func([]string, struct{}) {}, OnRefused: func(*string, error) time.Duration { return retryDelay },
 		Batch: 256, Log: slog.New(slog.DiscardHandler),
 	})

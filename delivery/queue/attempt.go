@@ -52,7 +52,7 @@ func (q *Queue) makeAttempt(item *item) {
 	span := q.startSpan(d)
 	r := q.send(tracing.NewContext(ctx, span.Parent()), *d)
 	q.breakers.record(d, p, r)
-	o = q.classify(d, p, r)
+	o = q.outcomeOf(d, p, r)
 	endSpan(span, &o)
 	q.count(o)
 	if o.State == outbox.Dead {
@@ -101,7 +101,7 @@ func (q *Queue) send(ctx context.Context, d outbox.Delivery) (r attempt.Result) 
 	return q.attempter.Send(ctx, d)
 }
 
-func (q *Queue) classify(d *outbox.Delivery, p permit, r attempt.Result) outbox.Outcome {
+func (q *Queue) outcomeOf(d *outbox.Delivery, p permit, r attempt.Result) outbox.Outcome {
 	now := q.deps.Now()
 	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.EndpointName(), Attempt: r.Attempt, Reason: r.Verdict.PublicReason()}
 	switch r.Verdict.Class {

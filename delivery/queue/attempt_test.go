@@ -41,7 +41,7 @@ func TestClassifyReturnsTheOutcome(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			c.verdict.Reason = "refused"
-			o := q.classify(&outbox.Delivery{ID: "a", Tries: c.tries}, permitAttempt, attempt.Result{Verdict: c.verdict, Simulated: c.simulated})
+			o := q.outcomeOf(&outbox.Delivery{ID: "a", Tries: c.tries}, permitAttempt, attempt.Result{Verdict: c.verdict, Simulated: c.simulated})
 			var want time.Time
 			if c.wait > 0 {
 				want = now.Add(c.wait)

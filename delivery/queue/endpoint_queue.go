@@ -18,7 +18,8 @@ type endpointQueue struct {
 }
 
 // maxQueueDelay limits the estimated time that an item waits in memory. Further items wait in
-// the store. minQueueShare items may wait in each queue, even if the other queues are full.
+// the store. Within this time, minQueueShare items may wait in each queue, even if the other
+// queues are full.
 const (
 	maxQueueDelay = time.Minute
 	minQueueShare = 64

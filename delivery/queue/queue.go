@@ -53,8 +53,8 @@ type Deps struct {
 	Tracer   *tracing.Tracer // of attempts; nil begins no spans
 	Gate     *gateway.Gate   // while it is closed, nothing is attempted
 	Logger   *slog.Logger
-	// Observe is called with every outcome before it is saved; it must return
-	// quickly.
+	// Observe is called with every outcome before it is saved, except with that of a delivery
+	// that is parked without an attempt. It must return quickly.
 	Observe func(d outbox.Delivery, o outbox.Outcome)
 }
 
@@ -135,7 +135,7 @@ func New(deps Deps, o Options) (*Queue, error) {
 	q.leases = lease.NewSet(lease.Options[outbox.Ref]{Store: q.deps.Store, Gate: q.deps.Gate, Duration: q.opts.Lease, Now: q.deps.Now, Log: q.deps.Logger})
 	q.inFlight = newInFlight(q.opts, q.leases, q.deps.Now, q.makeAttempt)
 	q.breakers = newBreakers(q.deps, q.opts)
-	q.outcomes = lease.NewWriter(lease.Outcomes[outbox.Outcome, []outbox.Ref]{
+	q.outcomes = lease.NewWriter(lease.WriterOptions[outbox.Outcome, []outbox.Ref]{
 		Save: q.deps.Store.Finish, OnSaved: q.outcomesSaved, Batch: maxBatch, Log: q.deps.Logger,
 		OnRefused: func(o *outbox.Outcome, err error) time.Duration {
 			q.deps.Logger.Error("outcome refused by the store", "account", o.Account, "delivery_id", o.ID, "error", err)

@@ -184,17 +184,17 @@ func (q *carrierQueue) nextBatch() ([]itemParts, time.Duration) {
 	if q.waitingParts == 0 {
 		return nil, idleWait
 	}
-	// n is the number of parts that may be submitted now, wait the time until the next one.
-	n, wait := 0, idleWait
+	// room is the number of parts that the connections take now, wait the time until the next one.
+	room, wait := 0, idleWait
 	for _, c := range q.connections {
 		if !c.Carrier.Ready() {
 			continue
 		}
 		k, untilNext := c.rate.allowance(now, c.Window-c.inFlight)
-		n += max(0, k)
+		room += max(0, k)
 		wait = min(wait, cmp.Or(untilNext, idleWait))
 	}
-	n, untilNext := q.rate.allowance(now, min(n, q.throttle.limit-q.inFlight))
+	n, untilNext := q.rate.allowance(now, min(room, q.throttle.limit-q.inFlight))
 	if n <= 0 {
 		return nil, cmp.Or(untilNext, wait)
 	}
@@ -318,26 +318,26 @@ func (q *carrierQueue) discard(item *item, n int) {
 func (q *carrierQueue) submitPart(item *item, part int) {
 	conn := q.takeConnection(q.submitter.deps.Now())
 	if conn == nil {
-		o := carrier.Outcome{Verdict: carrier.RetryLater, NotSubmitted: true, Reason: "no bind had room for the message"}
-		q.submitter.outcomes.Add(pendingOutcome{item: item, outcome: q.outcome(item, part, o)})
+		r := carrier.Result{Verdict: carrier.RetryLater, NotSubmitted: true, Reason: "no bind had room for the message"}
+		q.submitter.outcomes.Add(pendingOutcome{item: item, outcome: q.outcomeOf(item, part, r)})
 		q.complete(item, 1, nil)
 		return
 	}
 	var answered atomic.Bool
 	span := q.startSpan(item, part, conn)
-	conn.Carrier.Submit(q.submitter.submitCtx, item.submission(part), func(o carrier.Outcome) {
-		if answered.Swap(true) { // a late answer after an unknown outcome
-			q.submitter.outcomes.Add(pendingOutcome{item: item, outcome: q.outcome(item, part, o), correction: true})
+	conn.Carrier.Submit(q.submitter.submitCtx, item.submission(part), func(r carrier.Result) {
+		if answered.Swap(true) { // a late answer after an unknown result
+			q.submitter.outcomes.Add(pendingOutcome{item: item, outcome: q.outcomeOf(item, part, r), correction: true})
 			return
 		}
 		failure := ""
-		if o.Verdict != carrier.Accepted {
-			failure = cmp.Or(o.Cause, o.Reason)
+		if r.Verdict != carrier.Accepted {
+			failure = cmp.Or(r.Cause, r.Reason)
 		}
-		span.Set("penstock.carrier_id", o.ID)
+		span.Set("penstock.carrier_id", r.ID)
 		span.End(time.Now(), failure)
-		q.recordAnswer(&o)
-		q.submitter.outcomes.Add(pendingOutcome{item: item, outcome: q.outcome(item, part, o)})
+		q.recordResult(&r)
+		q.submitter.outcomes.Add(pendingOutcome{item: item, outcome: q.outcomeOf(item, part, r)})
 		q.complete(item, 1, conn)
 	})
 }

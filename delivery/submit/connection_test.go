@@ -24,7 +24,7 @@ func TestPartsAreSpreadOverTheConnectionsWithinTheirWindows(t *testing.T) {
 		relaytest.Equal(t, "the parts in flight by connection", []int{a.count(), b.count(), receiver.count()}, []int{3, 5, 0})
 		for _, n := range []*network{a, b} {
 			for _, id := range strings.Fields(n.submittedIDs()) {
-				n.complete(id, carrier.Outcome{Verdict: carrier.Accepted, ID: id})
+				n.complete(id, carrier.Result{Verdict: carrier.Accepted, ID: id})
 			}
 			n.change(func() { n.answer = accept })
 		}
@@ -45,8 +45,8 @@ func TestPartsOfALostConnectionAreSubmittedOverTheOthersAtOnce(t *testing.T) {
 		b.change(func() { b.notReady = false })
 		sub.Resume("one")
 		a.change(func() { a.notReady = true })
-		a.complete("7-1-0", carrier.Outcome{Verdict: carrier.Unknown, Reason: "the bind ended before the SMSC answered"})
-		a.complete("7-1-1", carrier.Outcome{Verdict: carrier.RetryLater, NotSubmitted: true, Reason: "the bind ended before the message was sent"})
+		a.complete("7-1-0", carrier.Result{Verdict: carrier.Unknown, Reason: "the bind ended before the SMSC answered"})
+		a.complete("7-1-1", carrier.Result{Verdict: carrier.RetryLater, NotSubmitted: true, Reason: "the bind ended before the message was sent"})
 		s.save(2, "1", 1, time.Now())
 		advance(time.Second)
 		submitted := strings.Fields(b.submittedIDs())
@@ -64,7 +64,7 @@ func TestPartsWaitWhileEveryConnectionIsLost(t *testing.T) {
 		sub.Start()
 		advance(time.Second)
 		a.change(func() { a.notReady = true })
-		a.complete("7-1-0", carrier.Outcome{Verdict: carrier.RetryLater, NotSubmitted: true})
+		a.complete("7-1-0", carrier.Result{Verdict: carrier.RetryLater, NotSubmitted: true})
 		advance(48 * time.Hour)
 		relaytest.Equal(t, "the state after two days", s.states(1), string(message.Pending))
 		b.change(func() { b.notReady, b.answer = false, accept })
@@ -121,7 +121,7 @@ func TestMessagesAreLeftToTheGatewayThatHoldsTheBinds(t *testing.T) {
 		advance(time.Second)
 		relaytest.Equal(t, "the waiting message is due soon", s.due(2).Before(time.Now().Add(time.Second)), true)
 		relaytest.Equal(t, "the reason to wait", sub.WaitReason("44"), `waiting: another gateway holds the binds of carrier "one"`)
-		a.complete("7-1-0", carrier.Outcome{Verdict: carrier.Accepted})
+		a.complete("7-1-0", carrier.Result{Verdict: carrier.Accepted})
 		s.save(3, "44", 1, time.Now())
 		s.dispatch(sub, s.save(4, "44", 1, time.Now().Add(time.Minute)))
 		s.save(5, "49", 1, time.Now())

@@ -12,7 +12,7 @@
 // unknown, and only an operator can resend it.
 //
 // A message does not fail because its carrier throttles or is unavailable: the queue of the
-// carrier pauses, longer each time, and then submits one part. A part that fails otherwise is
+// carrier pauses, each time longer up to 30 s, and then submits one part. A part that fails otherwise is
 // retried after a wait equal to its age, at least 5 s and at most 1 h, and is rejected and
 // refunded after a day. The age counts from the scheduled time or from the last resend. A
 // message to a number without a carrier is rejected and refunded.
@@ -23,9 +23,10 @@
 //	step                        row of the part       crash                          database unavailable
 //	order saved, Dispatch       pending, leased       leased again after 15 s        the order is answered 503
 //	waiting in a carrier queue  pending, leased       the same                       leases expire, parts are dropped and leased again
-//	MarkSending has returned    sending, leased       unknown, or submitted again    parts return to the queue
+//	MarkSending                 pending or sending    as before or after the step    it fails: parts return to the queue
+//	MarkSending has returned    sending, leased       unknown, or submitted again    the outcome waits in memory
 //	                                                  if the carrier is idempotent
-//	submitted, no answer yet    sending, leased       the same                       the outcome waits in memory
+//	submitted, no answer yet    sending, leased       the same                       the same
 //	outcome saved (Settle)      accepted, rejected,   nothing is lost                -
 //	                            or pending until the
 //	                            time of its retry

@@ -265,9 +265,9 @@ type network struct {
 	mu           sync.Mutex
 	ids          []string // of the submissions
 	times        []time.Time
-	unanswered   map[string]func(carrier.Outcome) // by id of the submission
+	unanswered   map[string]func(carrier.Result) // by id of the submission
 	peakInFlight int
-	answer       func(s carrier.Submission) carrier.Outcome // nil if the test calls complete
+	answer       func(s carrier.Submission) carrier.Result // nil if the test calls complete
 	notReady     bool
 }
 
@@ -277,11 +277,11 @@ func (n *network) Ready() bool {
 	return !n.notReady
 }
 
-func (n *network) Submit(_ context.Context, s carrier.Submission, done func(carrier.Outcome)) {
+func (n *network) Submit(_ context.Context, s carrier.Submission, done func(carrier.Result)) {
 	n.mu.Lock()
 	n.ids, n.times = append(n.ids, s.ID), append(n.times, time.Now())
 	if n.unanswered == nil {
-		n.unanswered = make(map[string]func(carrier.Outcome))
+		n.unanswered = make(map[string]func(carrier.Result))
 	}
 	n.unanswered[s.ID] = done
 	n.peakInFlight = max(n.peakInFlight, len(n.unanswered))
@@ -293,7 +293,7 @@ func (n *network) Submit(_ context.Context, s carrier.Submission, done func(carr
 }
 
 // complete ends a submission with an outcome.
-func (n *network) complete(id string, o carrier.Outcome) {
+func (n *network) complete(id string, o carrier.Result) {
 	n.mu.Lock()
 	done := n.unanswered[id]
 	if o.Verdict != carrier.Unknown { // an unknown outcome may be corrected later
@@ -334,8 +334,8 @@ func (n *network) change(f func()) {
 // connectionTo returns a route's only connection.
 func connectionTo(n *network) []Connection { return []Connection{{Carrier: n}} }
 
-func accept(s carrier.Submission) carrier.Outcome {
-	return carrier.Outcome{Verdict: carrier.Accepted, ID: "M" + s.ID}
+func accept(s carrier.Submission) carrier.Result {
+	return carrier.Result{Verdict: carrier.Accepted, ID: "M" + s.ID}
 }
 
 // bubble runs f with a Submitter in a synctest bubble.

@@ -11,22 +11,22 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// recordAnswer counts an answer and adjusts the throttle to it.
-func (q *carrierQueue) recordAnswer(o *carrier.Outcome) {
+// recordResult counts a result and adjusts the throttle to it.
+func (q *carrierQueue) recordResult(r *carrier.Result) {
 	now := q.submitter.deps.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	case o.Verdict == carrier.RetryLater && o.NotSubmitted: // not an answer from the carrier
-	case o.PauseQueue:
+	case r.Verdict == carrier.RetryLater && r.NotSubmitted: // not an answer from the carrier
+	case r.PauseQueue:
 		q.stats.Throttled++
-		q.throttle.slowDown(now, o.RetryAfter)
-	case o.Verdict == carrier.Unknown:
+		q.throttle.slowDown(now, r.RetryAfter)
+	case r.Verdict == carrier.Unknown:
 		q.stats.Unknown++
 	default:
 		q.throttle.speedUp()
 	}
-	switch o.Verdict {
+	switch r.Verdict {
 	case carrier.Accepted:
 		q.stats.Accepted++
 	case carrier.Rejected:
@@ -34,36 +34,36 @@ func (q *carrierQueue) recordAnswer(o *carrier.Outcome) {
 	}
 }
 
-// outcome converts a carrier's outcome into the outcome that the store records. A part that
+// outcomeOf converts a carrier's result into the outcome that the store records. A part that
 // failed is retried until giveUpAfter has passed since its scheduled time or since it was
 // resent; then it is rejected.
-func (q *carrierQueue) outcome(item *item, part int, o carrier.Outcome) message.Outcome {
+func (q *carrierQueue) outcomeOf(item *item, part int, r carrier.Result) message.Outcome {
 	now := q.submitter.deps.Now()
-	result := message.Outcome{PartRef: item.ref(part), Carrier: q.route.Name, CarrierID: o.ID, Reason: o.Reason, At: now}
-	switch o.Verdict {
+	outcome := message.Outcome{PartRef: item.ref(part), Carrier: q.route.Name, CarrierID: r.ID, Reason: r.Reason, At: now}
+	switch r.Verdict {
 	case carrier.Accepted:
-		result.State = message.Accepted
+		outcome.State = message.Accepted
 	case carrier.Rejected:
-		result.State, result.Refund = message.Rejected, o.NotSubmitted
+		outcome.State, outcome.Refund = message.Rejected, r.NotSubmitted
 	case carrier.Unknown:
-		result.State = message.Unknown
+		outcome.State = message.Unknown
 	default:
-		result.State = message.Pending
-		if o.PauseQueue || o.NotSubmitted { // the queue waits, not the message
+		outcome.State = message.Pending
+		if r.PauseQueue || r.NotSubmitted { // the queue waits, not the message
 			q.mu.Lock()
 			pauseLeft := q.throttle.pausedUntil.Sub(now)
 			q.mu.Unlock()
-			result.RetryAt = now.Add(max(time.Millisecond, pauseLeft))
+			outcome.RetryAt = now.Add(max(time.Millisecond, pauseLeft))
 			break
 		}
 		waited := now.Sub(laterOf(item.msg.ScheduledFor, item.msg.Parts[part].ResentAt))
-		result.RetryAt = now.Add(max(minRetryWait, min(waited, maxRetryWait), o.RetryAfter))
+		outcome.RetryAt = now.Add(max(minRetryWait, min(waited, maxRetryWait), r.RetryAfter))
 		if waited >= giveUpAfter {
-			result.State, result.RetryAt, result.Refund = message.Rejected, time.Time{}, true
-			result.Reason = "given up after " + giveUpAfter.String() + ": " + o.Reason
+			outcome.State, outcome.RetryAt, outcome.Refund = message.Rejected, time.Time{}, true
+			outcome.Reason = "given up after " + giveUpAfter.String() + ": " + r.Reason
 		}
 	}
-	return result
+	return outcome
 }
 
 // minRetryWait and maxRetryWait bound the wait before a message is retried.
@@ -95,7 +95,7 @@ type pendingOutcome struct {
 }
 
 // saveOutcomes saves a batch of outcomes. It first saves the carriers' ids, so that a receipt
-// always finds its part. lease.Outcomes.Save requires the result, which is empty.
+// always finds its part. lease.WriterOptions.Save requires the result, which is empty.
 func (s *Submitter) saveOutcomes(ctx context.Context, batch []pendingOutcome) (result struct{}, err error) {
 	outcomes := make([]message.Outcome, len(batch))
 	var carrierIDs []message.CarrierID

@@ -70,8 +70,8 @@ func TestNoPartReplacesAnotherOfItsMessage(t *testing.T) {
 
 func TestARejectedMessageIsRefundedOnlyIfItWasNotSubmitted(t *testing.T) {
 	for unsent, want := range map[bool]int{true: 1, false: 0} {
-		n := &network{answer: func(carrier.Submission) carrier.Outcome {
-			return carrier.Outcome{Verdict: carrier.Rejected, NotSubmitted: unsent, Reason: "no"}
+		n := &network{answer: func(carrier.Submission) carrier.Result {
+			return carrier.Result{Verdict: carrier.Rejected, NotSubmitted: unsent, Reason: "no"}
 		}}
 		bubble(t, []Route{{Name: "one", Connections: connectionTo(n)}}, Options{}, func(t *testing.T, sub *Submitter, s *store) {
 			sub.Start()
@@ -115,8 +115,8 @@ func TestSimulatedReportsNumbersOfTheSimulator(t *testing.T) {
 
 func TestWaitReasonReturnsTheReason(t *testing.T) {
 	n := &network{notReady: true}
-	bubble(t, []Route{{Name: "one", Prefixes: []string{"44"}, Connections: connectionTo(n)}, {Name: "two", Prefixes: []string{"49"}, Connections: connectionTo(&network{answer: func(carrier.Submission) carrier.Outcome {
-		return carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "slow"}
+	bubble(t, []Route{{Name: "one", Prefixes: []string{"44"}, Connections: connectionTo(n)}, {Name: "two", Prefixes: []string{"49"}, Connections: connectionTo(&network{answer: func(carrier.Submission) carrier.Result {
+		return carrier.Result{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "slow"}
 	}})}}, Options{}, func(t *testing.T, sub *Submitter, s *store) {
 		sub.Start()
 		expect := func(number, want string) {
@@ -170,7 +170,7 @@ func TestTheWindowBoundsPartsInFlightAndKeepsTheirOrder(t *testing.T) {
 			if t.Failed() {
 				t.FailNow() // complete would panic without the submission
 			}
-			n.complete(want[i], carrier.Outcome{Verdict: carrier.Accepted})
+			n.complete(want[i], carrier.Result{Verdict: carrier.Accepted})
 		}
 		time.Sleep(10 * time.Millisecond)
 		relaytest.Equal(t, "the largest number of parts in flight", n.peak(), 4)
@@ -186,11 +186,11 @@ func TestOnASequentialRouteAPartWaitsForTheOutcomeOfThePreviousPart(t *testing.T
 		s.dispatch(sub, s.save(1, "447700900123", 2, time.Now().Add(time.Minute)), s.save(11, "447700900124", 1, time.Now().Add(time.Minute)))
 		synctest.Wait()
 		relaytest.Equal(t, "the submissions", n.submittedIDs(), "7-1-0 7-11-0")
-		n.complete("7-1-0", carrier.Outcome{Verdict: carrier.Accepted})
+		n.complete("7-1-0", carrier.Result{Verdict: carrier.Accepted})
 		synctest.Wait()
 		relaytest.Equal(t, "the submissions after the first outcome", n.submittedIDs(), "7-1-0 7-11-0 7-1-1")
-		n.complete("7-1-1", carrier.Outcome{Verdict: carrier.Accepted})
-		n.complete("7-11-0", carrier.Outcome{Verdict: carrier.Accepted})
+		n.complete("7-1-1", carrier.Result{Verdict: carrier.Accepted})
+		n.complete("7-11-0", carrier.Result{Verdict: carrier.Accepted})
 		stop(t, sub)
 	})
 }
@@ -215,14 +215,14 @@ func TestTheRateLimitIsKept(t *testing.T) {
 func TestThrottlingDelaysMessagesWithoutFailingThem(t *testing.T) {
 	limit, count := 3, 0
 	var periodStart time.Time
-	n := &network{answer: func(carrier.Submission) carrier.Outcome {
+	n := &network{answer: func(carrier.Submission) carrier.Result {
 		if now := time.Now(); now.Sub(periodStart) >= time.Second {
 			periodStart, count = now, 0
 		}
 		if count++; count > limit {
-			return carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "slow down"}
+			return carrier.Result{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "slow down"}
 		}
-		return carrier.Outcome{Verdict: carrier.Accepted}
+		return carrier.Result{Verdict: carrier.Accepted}
 	}}
 	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: n, Window: 8}}}}, Options{}, func(t *testing.T, sub *Submitter, s *store) {
 		for i := range 60 {
@@ -242,12 +242,12 @@ func TestThrottlingDelaysMessagesWithoutFailingThem(t *testing.T) {
 
 func TestTheDelayThatTheCarrierRequestsIsKept(t *testing.T) {
 	isFirst := true
-	n := &network{answer: func(carrier.Submission) carrier.Outcome {
+	n := &network{answer: func(carrier.Submission) carrier.Result {
 		if isFirst {
 			isFirst = false
-			return carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, RetryAfter: 45 * time.Second}
+			return carrier.Result{Verdict: carrier.RetryLater, PauseQueue: true, RetryAfter: 45 * time.Second}
 		}
-		return carrier.Outcome{Verdict: carrier.Accepted}
+		return carrier.Result{Verdict: carrier.Accepted}
 	}}
 	bubble(t, []Route{{Name: "one", Connections: connectionTo(n)}}, Options{}, func(t *testing.T, sub *Submitter, s *store) {
 		s.save(1, "447700900123", 1, time.Now())
@@ -265,8 +265,8 @@ func TestTheDelayThatTheCarrierRequestsIsKept(t *testing.T) {
 }
 
 func TestAFailingMessageIsRetriedForADayAndThenRefunded(t *testing.T) {
-	n := &network{answer: func(carrier.Submission) carrier.Outcome {
-		return carrier.Outcome{Verdict: carrier.RetryLater, Reason: "system error"}
+	n := &network{answer: func(carrier.Submission) carrier.Result {
+		return carrier.Result{Verdict: carrier.RetryLater, Reason: "system error"}
 	}}
 	bubble(t, []Route{{Name: "one", Connections: connectionTo(n)}}, Options{Poll: 10 * time.Second}, func(t *testing.T, sub *Submitter, s *store) {
 		s.save(1, "447700900123", 1, time.Now())
@@ -284,15 +284,15 @@ func TestAFailingMessageIsRetriedForADayAndThenRefunded(t *testing.T) {
 }
 
 func TestRetriesOfAResentPartCountFromTheResend(t *testing.T) {
-	n := &network{answer: func(carrier.Submission) carrier.Outcome { return carrier.Outcome{Verdict: carrier.Unknown} }}
+	n := &network{answer: func(carrier.Submission) carrier.Result { return carrier.Result{Verdict: carrier.Unknown} }}
 	bubble(t, []Route{{Name: "one", Connections: connectionTo(n)}}, Options{Poll: 10 * time.Second}, func(t *testing.T, sub *Submitter, s *store) {
 		m := s.save(1, "447700900123", 1, time.Now())
 		sub.Start()
 		advance(48 * time.Hour)
 		relaytest.Equal(t, "the state before the resend", s.states(1), "unknown")
 		n.change(func() {
-			n.answer = func(carrier.Submission) carrier.Outcome {
-				return carrier.Outcome{Verdict: carrier.RetryLater, Reason: "system error"}
+			n.answer = func(carrier.Submission) carrier.Result {
+				return carrier.Result{Verdict: carrier.RetryLater, Reason: "system error"}
 			}
 		})
 		now := time.Now()
@@ -334,14 +334,14 @@ func TestAnUnknownOutcomeIsNotRetriedAndALateAnswerCorrectsIt(t *testing.T) {
 		s.save(1, "447700900123", 1, time.Now())
 		sub.Start()
 		time.Sleep(time.Second)
-		n.complete("7-1-0", carrier.Outcome{Verdict: carrier.Unknown, Reason: "silence"})
+		n.complete("7-1-0", carrier.Result{Verdict: carrier.Unknown, Reason: "silence"})
 		advance(24 * time.Hour)
 		relaytest.Equal(t, "the submissions", n.submittedIDs(), "7-1-0")
 		expectPart(t, "the part", s, message.Unknown, "silence")
 		if ids := savedIDs(s); len(ids) != 1 || !strings.HasPrefix(ids[0], "ref ") {
 			t.Errorf("saved ids = %q, want one that begins with \"ref \"", ids)
 		}
-		n.complete("7-1-0", carrier.Outcome{Verdict: carrier.Accepted, ID: "00A1"})
+		n.complete("7-1-0", carrier.Result{Verdict: carrier.Accepted, ID: "00A1"})
 		advance(time.Second)
 		relaytest.Equal(t, "the state after the late answer", s.states(1), "accepted")
 		if ids := savedIDs(s); len(ids) != 2 || ids[1] != "a1" {
@@ -388,13 +388,13 @@ func TestWhileTheStoreIsDownNothingIsLostOrSentTwice(t *testing.T) {
 		s.dispatch(sub, m1)
 		synctest.Wait()
 		s.change(func() { s.down = true })
-		n.complete("7-1-0", carrier.Outcome{Verdict: carrier.Accepted})
+		n.complete("7-1-0", carrier.Result{Verdict: carrier.Accepted})
 		s.dispatch(sub, m2)
 		advance(30 * time.Second)
 		relaytest.Equal(t, "the submissions while MarkSending fails", n.submittedIDs(), "7-1-0")
 		s.change(func() { s.down, s.loseMarking = false, true })
 		advance(5 * time.Second)
-		n.complete("7-2-0", carrier.Outcome{Verdict: carrier.Accepted})
+		n.complete("7-2-0", carrier.Result{Verdict: carrier.Accepted})
 		advance(5 * time.Minute)
 		relaytest.Equal(t, "the submissions", n.submittedIDs(), "7-1-0 7-2-0")
 		relaytest.Equal(t, "the states of both", s.states(1)+", "+s.states(2), "accepted, accepted")
@@ -447,14 +447,14 @@ func TestALeaseIsRenewedAfterALostResponse(t *testing.T) {
 		s.dispatch(sub, s.save(1, "447700900123", 1, time.Now().Add(sub.Lease())))
 		advance(5 * sub.Lease())
 		s.change(func() { relaytest.Equal(t, "the messages leased again after their lease ended", s.leased, 0) })
-		n.complete("7-1-0", carrier.Outcome{Verdict: carrier.Accepted})
+		n.complete("7-1-0", carrier.Result{Verdict: carrier.Accepted})
 		stop(t, sub)
 	})
 }
 
 func TestAMessageLeasedAgainWhileItsOutcomeIsSavedIsRetriedSoon(t *testing.T) {
-	n := &network{answer: func(carrier.Submission) carrier.Outcome {
-		return carrier.Outcome{Verdict: carrier.RetryLater, Reason: "busy"}
+	n := &network{answer: func(carrier.Submission) carrier.Result {
+		return carrier.Result{Verdict: carrier.RetryLater, Reason: "busy"}
 	}}
 	bubble(t, []Route{{Name: "one", Connections: connectionTo(n)}}, Options{}, func(t *testing.T, sub *Submitter, s *store) {
 		sub.Start()
@@ -531,7 +531,7 @@ func TestStopWaitsForOutcomesAndReleasesWaitingMessages(t *testing.T) {
 		sub.Start()
 		s.dispatch(sub, s.save(1, "447700900123", 1, time.Now().Add(sub.Lease())), s.save(2, "447700900123", 1, time.Now().Add(sub.Lease())))
 		synctest.Wait()
-		time.AfterFunc(3*time.Second, func() { n.complete("7-1-0", carrier.Outcome{Verdict: carrier.Accepted}) })
+		time.AfterFunc(3*time.Second, func() { n.complete("7-1-0", carrier.Result{Verdict: carrier.Accepted}) })
 		stop(t, sub)
 		relaytest.Equal(t, "the states of both", s.states(1)+", "+s.states(2), "accepted, pending")
 		if due := s.due(2); due.After(time.Now()) {

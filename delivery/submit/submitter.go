@@ -48,7 +48,7 @@ type Deps struct {
 type Options struct {
 	// Poll is the interval at which due messages are leased: scheduled messages, retries, and
 	// messages of other gateways. 0 means 1 s. After a poll that leased messages, the next poll
-	// follows after a quarter of Poll.
+	// follows after a quarter of Poll; after a full batch, or when a queue has capacity, at once.
 	Poll time.Duration
 	// Backlog is the largest number of parts that may wait in a carrier's queue; 0 means
 	// eight times the carrier's window, and at least 256.
@@ -109,7 +109,7 @@ func New(deps Deps, o Options) (*Submitter, error) {
 	for _, r := range deps.Routes {
 		s.queues = append(s.queues, newCarrierQueue(s, r))
 	}
-	s.outcomes = lease.NewWriter(lease.Outcomes[pendingOutcome, struct{}]{
+	s.outcomes = lease.NewWriter(lease.WriterOptions[pendingOutcome, struct{}]{
 		Save: s.saveOutcomes, Batch: maxBatch, Log: s.log,
 		OnSaved: func(batch []pendingOutcome, _ struct{}) {
 			for i := range batch {

@@ -74,7 +74,7 @@ func (g *Gateway) newSMPP(c config.Carrier, b config.Bind, index int, pdus smppI
 	o := smpp.Options{
 		Carrier: c.Name, Name: fmt.Sprintf("%d-%s", index+1, b.Type), Addr: b.Addr, Accept: pdus.accept, Logger: g.log,
 		SystemID: b.SystemID, Password: b.Password, SystemType: c.SystemType, AddressRange: c.AddressRange,
-		Bind: smpp.Bind(b.Type), Alphabet: pdu.Alphabet(c.Alphabet), EnquireLink: c.EnquireLink, Window: b.Window, InFlight: c.InFlight,
+		Bind: smpp.Bind(b.Type), Alphabet: pdu.Alphabet(c.Alphabet), EnquireLink: c.EnquireLink, MaxUnwritten: b.Window, InFlight: c.InFlight,
 		AnswerTimeout: c.AnswerTimeout,
 	}
 	if c.TLS == config.DirectTLS {

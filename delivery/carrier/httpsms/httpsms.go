@@ -67,11 +67,11 @@ type response struct {
 }
 
 // Submit posts the message in the background. See carrier.Carrier.
-func (c *Client) Submit(ctx context.Context, s carrier.Submission, done func(carrier.Outcome)) {
-	c.SubmitAsync(func() carrier.Outcome { return c.post(ctx, &s) }, done)
+func (c *Client) Submit(ctx context.Context, s carrier.Submission, done func(carrier.Result)) {
+	c.SubmitAsync(func() carrier.Result { return c.post(ctx, &s) }, done)
 }
 
-func (c *Client) post(ctx context.Context, s *carrier.Submission) carrier.Outcome {
+func (c *Client) post(ctx context.Context, s *carrier.Submission) carrier.Result {
 	m := message{
 		ID: s.ID, From: s.From, To: s.To, Coding: s.Coding, Text: s.Text, UDH: hex.EncodeToString(s.UDH),
 		Flash: s.Flash, Replace: s.Replace, ReportURL: c.o.Report(s.ID),
@@ -81,21 +81,21 @@ func (c *Client) post(ctx context.Context, s *carrier.Submission) carrier.Outcom
 	}
 	body, err := json.Marshal(m)
 	if err != nil {
-		return carrier.Outcome{Verdict: carrier.Rejected, NotSubmitted: true, Reason: "carrier: encode: " + err.Error()}
+		return carrier.Result{Verdict: carrier.Rejected, NotSubmitted: true, Reason: "carrier: encode: " + err.Error()}
 	}
 	req := httpout.JSONRequest(http.MethodPost, c.o.URL, c.o.Token, body)
 	req.Headers["Idempotency-Key"] = s.ID
 	resp, err := c.http.Do(ctx, req)
 	if err != nil {
 		const reason = "the carrier has not answered: "
-		return carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: reason + delivery.PublicReason(err), Cause: reason + err.Error()}
+		return carrier.Result{Verdict: carrier.RetryLater, PauseQueue: true, Reason: reason + delivery.PublicReason(err), Cause: reason + err.Error()}
 	}
-	return outcomeOf(resp)
+	return resultOf(resp)
 }
 
-// outcomeOf converts a response. A status that concerns the message rejects the message. A status
+// resultOf converts a response. A status that concerns the message rejects the message. A status
 // that concerns the gateway (credentials, address, credit) pauses the queue.
-func outcomeOf(r httpout.Response) carrier.Outcome {
+func resultOf(r httpout.Response) carrier.Result {
 	var a response
 	_ = json.Unmarshal(r.Body, &a) // a body that is not JSON is ignored
 	reason := fmt.Sprintf("the carrier answered with %d", r.Status)
@@ -104,15 +104,15 @@ func outcomeOf(r httpout.Response) carrier.Outcome {
 	}
 	switch r.Status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
-		return carrier.Outcome{Verdict: carrier.Rejected, Reason: reason}
+		return carrier.Result{Verdict: carrier.Rejected, Reason: reason}
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusInternalServerError, http.StatusGatewayTimeout:
-		return carrier.Outcome{Verdict: carrier.RetryLater, Reason: reason}
+		return carrier.Result{Verdict: carrier.RetryLater, Reason: reason}
 	}
 	if r.OK() {
-		return carrier.Outcome{Verdict: carrier.Accepted, ID: idOf(a.ID)}
+		return carrier.Result{Verdict: carrier.Accepted, ID: idOf(a.ID)}
 	}
 	retryAfter := delivery.ParseRetryAfter(r.Header.Get("Retry-After"), time.Now())
-	return carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: reason, RetryAfter: retryAfter}
+	return carrier.Result{Verdict: carrier.RetryLater, PauseQueue: true, Reason: reason, RetryAfter: retryAfter}
 }
 
 // idOf returns the text of an id; empty if the id is null or longer than 64 bytes.

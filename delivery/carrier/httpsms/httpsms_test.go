@@ -26,10 +26,10 @@ func newClient(t *testing.T, h http.HandlerFunc) *Client {
 	return relaytest.Must(New(doer, o))(t)
 }
 
-func submit(t *testing.T, c *Client, s carrier.Submission) carrier.Outcome {
+func submit(t *testing.T, c *Client, s carrier.Submission) carrier.Result {
 	t.Helper()
-	done := make(chan carrier.Outcome, 1)
-	c.Submit(t.Context(), s, func(o carrier.Outcome) { done <- o })
+	done := make(chan carrier.Result, 1)
+	c.Submit(t.Context(), s, func(o carrier.Result) { done <- o })
 	return <-done
 }
 
@@ -52,7 +52,7 @@ func TestRequestsHaveTheFieldsOfTheMessage(t *testing.T) {
 				got, key, auth = string(body), r.Header.Get("Idempotency-Key"), r.Header.Get("Authorization")
 			})
 			tc.s.ID, tc.s.To = "7-1-0", "447800000001"
-			relaytest.Equal(t, "the outcome", submit(t, c, tc.s), carrier.Outcome{Verdict: carrier.Accepted})
+			relaytest.Equal(t, "the outcome", submit(t, c, tc.s), carrier.Result{Verdict: carrier.Accepted})
 			relaytest.Equal(t, "the body", got, tc.want)
 			relaytest.Equal(t, "Idempotency-Key", key, "7-1-0")
 			relaytest.Equal(t, "Authorization", auth, "Bearer secret")
@@ -64,23 +64,23 @@ func TestResponsesAreConvertedToOutcomes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status    int
 		body      string
-		want      carrier.Outcome
+		want      carrier.Result
 		unhealthy bool
 	}{
-		"accepted":                   {200, `{"id":"M-1"}`, carrier.Outcome{Verdict: carrier.Accepted, ID: "M-1"}, false},
-		"an id that is a number":     {202, `{"id":77}`, carrier.Outcome{Verdict: carrier.Accepted, ID: "77"}, false},
-		"no id":                      {204, ``, carrier.Outcome{Verdict: carrier.Accepted}, false},
-		"an id of null":              {200, `{"id":null}`, carrier.Outcome{Verdict: carrier.Accepted}, false},
-		"an id that is too long":     {200, `{"id":"` + strings.Repeat("x", 65) + `"}`, carrier.Outcome{Verdict: carrier.Accepted}, false},
-		"an invalid number":          {422, `{"message":"no such number"}`, carrier.Outcome{Verdict: carrier.Rejected, Reason: "the carrier answered with 422: no such number"}, false},
-		"a bad request":              {400, `<html>`, carrier.Outcome{Verdict: carrier.Rejected, Reason: "the carrier answered with 400"}, false},
-		"the same id is in progress": {409, ``, carrier.Outcome{Verdict: carrier.RetryLater, Reason: "the carrier answered with 409"}, false},
-		"an internal error":          {500, ``, carrier.Outcome{Verdict: carrier.RetryLater, Reason: "the carrier answered with 500"}, false},
-		"a wrong token":              {401, ``, carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "the carrier answered with 401"}, true},
-		"no credit":                  {402, ``, carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "the carrier answered with 402"}, true},
-		"too many requests":          {429, ``, carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "the carrier answered with 429", RetryAfter: 7 * time.Second}, true},
-		"unavailable":                {503, ``, carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "the carrier answered with 503", RetryAfter: 7 * time.Second}, true},
-		"a redirect":                 {301, ``, carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "the carrier answered with 301"}, true},
+		"accepted":                   {200, `{"id":"M-1"}`, carrier.Result{Verdict: carrier.Accepted, ID: "M-1"}, false},
+		"an id that is a number":     {202, `{"id":77}`, carrier.Result{Verdict: carrier.Accepted, ID: "77"}, false},
+		"no id":                      {204, ``, carrier.Result{Verdict: carrier.Accepted}, false},
+		"an id of null":              {200, `{"id":null}`, carrier.Result{Verdict: carrier.Accepted}, false},
+		"an id that is too long":     {200, `{"id":"` + strings.Repeat("x", 65) + `"}`, carrier.Result{Verdict: carrier.Accepted}, false},
+		"an invalid number":          {422, `{"message":"no such number"}`, carrier.Result{Verdict: carrier.Rejected, Reason: "the carrier answered with 422: no such number"}, false},
+		"a bad request":              {400, `<html>`, carrier.Result{Verdict: carrier.Rejected, Reason: "the carrier answered with 400"}, false},
+		"the same id is in progress": {409, ``, carrier.Result{Verdict: carrier.RetryLater, Reason: "the carrier answered with 409"}, false},
+		"an internal error":          {500, ``, carrier.Result{Verdict: carrier.RetryLater, Reason: "the carrier answered with 500"}, false},
+		"a wrong token":              {401, ``, carrier.Result{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "the carrier answered with 401"}, true},
+		"no credit":                  {402, ``, carrier.Result{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "the carrier answered with 402"}, true},
+		"too many requests":          {429, ``, carrier.Result{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "the carrier answered with 429", RetryAfter: 7 * time.Second}, true},
+		"unavailable":                {503, ``, carrier.Result{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "the carrier answered with 503", RetryAfter: 7 * time.Second}, true},
+		"a redirect":                 {301, ``, carrier.Result{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "the carrier answered with 301"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -58,38 +58,38 @@ func New(d httpout.Doer, o Options) (*Client, error) {
 }
 
 // Submit sends the request in the background. See carrier.Carrier.
-func (c *Client) Submit(ctx context.Context, s carrier.Submission, done func(carrier.Outcome)) {
-	c.SubmitAsync(func() carrier.Outcome { return c.send(ctx, &s) }, done)
+func (c *Client) Submit(ctx context.Context, s carrier.Submission, done func(carrier.Result)) {
+	c.SubmitAsync(func() carrier.Result { return c.send(ctx, &s) }, done)
 }
 
-func (c *Client) send(ctx context.Context, s *carrier.Submission) carrier.Outcome {
+func (c *Client) send(ctx context.Context, s *carrier.Submission) carrier.Result {
 	var written atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { written.Store(true) }})
 	resp, err := c.http.Do(ctx, outbox.Request{Method: http.MethodGet, URL: c.url(s)})
 	switch {
 	case err == nil:
-		return outcomeOf(resp)
+		return resultOf(resp)
 	case written.Load():
-		return carrier.Outcome{Verdict: carrier.Unknown, Reason: "kannel has not answered: " + delivery.PublicReason(err), Cause: "kannel has not answered: " + err.Error()}
+		return carrier.Result{Verdict: carrier.Unknown, Reason: "kannel has not answered: " + delivery.PublicReason(err), Cause: "kannel has not answered: " + err.Error()}
 	}
-	return carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "kannel cannot be reached: " + delivery.PublicReason(err), Cause: "kannel cannot be reached: " + err.Error()}
+	return carrier.Result{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "kannel cannot be reached: " + delivery.PublicReason(err), Cause: "kannel cannot be reached: " + err.Error()}
 }
 
-// outcomeOf converts a response: 2xx means accepted, 403 invalid credentials, 503 that bearerbox is
+// resultOf converts a response: 2xx means accepted, 403 invalid credentials, 503 that bearerbox is
 // unavailable.
-func outcomeOf(r httpout.Response) carrier.Outcome {
+func resultOf(r httpout.Response) carrier.Result {
 	firstLine, _, _ := strings.Cut(r.Excerpt(), "\n")
 	reason := fmt.Sprintf("kannel answered with %d: %s", r.Status, strings.TrimSpace(firstLine))
 	switch {
 	case r.OK():
-		return carrier.Outcome{Verdict: carrier.Accepted}
+		return carrier.Result{Verdict: carrier.Accepted}
 	case r.Status == http.StatusBadRequest:
-		return carrier.Outcome{Verdict: carrier.Rejected, Reason: reason}
+		return carrier.Result{Verdict: carrier.Rejected, Reason: reason}
 	case r.Status >= 500 && r.Status != http.StatusServiceUnavailable:
-		return carrier.Outcome{Verdict: carrier.RetryLater, Reason: reason}
+		return carrier.Result{Verdict: carrier.RetryLater, Reason: reason}
 	}
 	retryAfter := delivery.ParseRetryAfter(r.Header.Get("Retry-After"), time.Now())
-	return carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: reason, RetryAfter: retryAfter}
+	return carrier.Result{Verdict: carrier.RetryLater, PauseQueue: true, Reason: reason, RetryAfter: retryAfter}
 }
 
 func (c *Client) url(s *carrier.Submission) string {

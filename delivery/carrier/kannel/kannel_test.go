@@ -34,9 +34,9 @@ func newClient(t *testing.T, h http.HandlerFunc, change ...func(*Options)) *Clie
 	return relaytest.Must(New(doer, o))(t)
 }
 
-func submit(ctx context.Context, c *Client, s carrier.Submission) carrier.Outcome {
-	done := make(chan carrier.Outcome, 1)
-	c.Submit(ctx, s, func(o carrier.Outcome) { done <- o })
+func submit(ctx context.Context, c *Client, s carrier.Submission) carrier.Result {
+	done := make(chan carrier.Result, 1)
+	c.Submit(ctx, s, func(o carrier.Result) { done <- o })
 	return <-done
 }
 
@@ -61,7 +61,7 @@ func TestRequestsHaveTheParametersOfTheMessage(t *testing.T) {
 				w.WriteHeader(http.StatusAccepted)
 			})
 			tc.s.ID, tc.s.To = "7-1-0", "447800000001"
-			relaytest.Equal(t, "the outcome", submit(t.Context(), c, tc.s), carrier.Outcome{Verdict: carrier.Accepted})
+			relaytest.Equal(t, "the outcome", submit(t.Context(), c, tc.s), carrier.Result{Verdict: carrier.Accepted})
 			maps.Copy(tc.want, base)
 			relaytest.Equal(t, "the parameters", got, tc.want)
 		})
@@ -72,17 +72,17 @@ func TestResponsesAreConvertedToOutcomes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status    int
 		body      string
-		want      carrier.Outcome
+		want      carrier.Result
 		unhealthy bool
 	}{
-		"accepted":           {202, "0: Accepted for delivery", carrier.Outcome{Verdict: carrier.Accepted}, false},
-		"queued":             {202, "3: Queued for later delivery", carrier.Outcome{Verdict: carrier.Accepted}, false},
-		"an invalid message": {400, "Sender missing\nx", carrier.Outcome{Verdict: carrier.Rejected, Reason: "kannel answered with 400: Sender missing"}, false},
-		"a wrong password":   {403, "Authorization failed", carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "kannel answered with 403: Authorization failed"}, true},
-		"bearerbox is down":  {503, "Temporal failure, try again later.", carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "kannel answered with 503: Temporal failure, try again later."}, true},
-		"an internal error":  {500, "", carrier.Outcome{Verdict: carrier.RetryLater, Reason: "kannel answered with 500: "}, false},
-		"another server":     {404, "", carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "kannel answered with 404: "}, true},
-		"a redirect":         {302, "", carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "kannel answered with 302: "}, true},
+		"accepted":           {202, "0: Accepted for delivery", carrier.Result{Verdict: carrier.Accepted}, false},
+		"queued":             {202, "3: Queued for later delivery", carrier.Result{Verdict: carrier.Accepted}, false},
+		"an invalid message": {400, "Sender missing\nx", carrier.Result{Verdict: carrier.Rejected, Reason: "kannel answered with 400: Sender missing"}, false},
+		"a wrong password":   {403, "Authorization failed", carrier.Result{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "kannel answered with 403: Authorization failed"}, true},
+		"bearerbox is down":  {503, "Temporal failure, try again later.", carrier.Result{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "kannel answered with 503: Temporal failure, try again later."}, true},
+		"an internal error":  {500, "", carrier.Result{Verdict: carrier.RetryLater, Reason: "kannel answered with 500: "}, false},
+		"another server":     {404, "", carrier.Result{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "kannel answered with 404: "}, true},
+		"a redirect":         {302, "", carrier.Result{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "kannel answered with 302: "}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -29,10 +29,10 @@ func New(report Report) *Simulator { return &Simulator{report: report} }
 func (*Simulator) Ready() bool { return true }
 
 // Submit accepts a message, unless its number selects another outcome. See carrier.Carrier.
-func (s *Simulator) Submit(ctx context.Context, m carrier.Submission, done func(carrier.Outcome)) {
+func (s *Simulator) Submit(ctx context.Context, m carrier.Submission, done func(carrier.Result)) {
 	states, rejected := statesFor(m.To)
 	if rejected {
-		done(carrier.Outcome{Verdict: carrier.Rejected, Reason: "simulated: numbers that end in 9001 are rejected"})
+		done(carrier.Result{Verdict: carrier.Rejected, Reason: "simulated: numbers that end in 9001 are rejected"})
 		return
 	}
 	waits := make([]func(context.Context) error, 0, len(states))
@@ -51,12 +51,12 @@ func (s *Simulator) Submit(ctx context.Context, m carrier.Submission, done func(
 				return
 			}
 		}
-		done(carrier.Outcome{Verdict: carrier.Accepted, ID: m.ID})
+		done(carrier.Result{Verdict: carrier.Accepted, ID: m.ID})
 	}()
 }
 
-func reportFailure(err error) carrier.Outcome {
-	return carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "simulator: cannot write the report to the journal", Cause: "simulator: cannot write the report to the journal: " + err.Error()}
+func reportFailure(err error) carrier.Result {
+	return carrier.Result{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "simulator: cannot write the report to the journal", Cause: "simulator: cannot write the report to the journal: " + err.Error()}
 }
 
 func statesFor(number string) (states []string, rejected bool) {

@@ -37,8 +37,8 @@ func TestTheLastDigitsOfTheNumberSelectTheOutcome(t *testing.T) {
 				reports = append(reports, state)
 				return func(context.Context) error { return tc.diskErr }, tc.enqueueErr
 			})
-			done := make(chan carrier.Outcome, 1)
-			s.Submit(t.Context(), carrier.Submission{ID: "1-2-0", To: tc.number}, func(o carrier.Outcome) { done <- o })
+			done := make(chan carrier.Result, 1)
+			s.Submit(t.Context(), carrier.Submission{ID: "1-2-0", To: tc.number}, func(o carrier.Result) { done <- o })
 			relaytest.Equal(t, "the verdict", (<-done).Verdict, tc.verdict)
 			relaytest.Equal(t, "the simulator is ready", s.Ready(), true)
 			relaytest.Equal(t, "the reports", strings.Join(reports, " "), tc.reports)

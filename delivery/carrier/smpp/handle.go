@@ -38,7 +38,7 @@ func (s *session) handle(ctx context.Context, h smpp.Header, raw []byte) error {
 		return errUnbound
 	case smpp.SubmitSM.Answer(), smpp.GenericNack:
 		if r := s.outstanding.resolve(h.Sequence); r != nil { // nil for a response to an enquire_link or to an unknown request
-			r.done(outcomeOf(h, raw))
+			r.done(resultOf(h, raw))
 		}
 	case smpp.AlertNotification: // unused, and has no response
 	default:

@@ -62,8 +62,9 @@ type Options struct {
 
 	// AnswerTimeout bounds the wait for a submit_sm_resp; 0 means 30 s.
 	AnswerTimeout time.Duration
-	// Window is the maximum number of submissions that wait to be written; 0 means 10.
-	Window int
+	// MaxUnwritten is the maximum number of submissions that wait to be written; 0 means 10.
+	// Package submit limits those without a response.
+	MaxUnwritten int
 	// InFlight is the maximum number of PDUs being accepted; 0 means 1000.
 	InFlight int
 	// FirstPause and LongestPause bound the backoff between binds, which doubles
@@ -92,7 +93,7 @@ func (o *Options) setDefaults() error {
 	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 
 	o.AnswerTimeout = cmp.Or(o.AnswerTimeout, 30*time.Second)
-	o.Window = cmp.Or(o.Window, 10)
+	o.MaxUnwritten = cmp.Or(o.MaxUnwritten, 10)
 	o.InFlight = cmp.Or(o.InFlight, 1000)
 	o.FirstPause, o.LongestPause = cmp.Or(o.FirstPause, time.Second), cmp.Or(o.LongestPause, time.Minute)
 	o.Logger = cmp.Or(o.Logger, slog.Default()).With("carrier", o.Carrier, "bind", o.Name)

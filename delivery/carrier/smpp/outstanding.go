@@ -14,30 +14,30 @@ type pendingRequest struct {
 	raw         []byte // the PDU
 	sequence    uint32
 	submittedAt time.Time // when Submit was called
-	done        func(carrier.Outcome)
-	progress    atomic.Int32 // queued, written or abandoned
-	// timedOut means that the outcome is Unknown. A late response corrects it.
+	done        func(carrier.Result)
+	progress    atomic.Int32 // unwritten, written or abandoned
+	// timedOut means that done was called without a response. A late response corrects its result.
 	timedOut bool
 }
 
-// The progress of a request. A queued request changes once: it is written, so that the SMSC may
+// The progress of a request. An unwritten request changes once: it is written, so that the SMSC may
 // have the message even if the connection breaks, or it is abandoned and never written.
 const (
-	queued int32 = iota
+	unwritten int32 = iota
 	written
 	abandoned
 )
 
 func (r *pendingRequest) appendTo(buf []byte) []byte {
-	if !r.progress.CompareAndSwap(queued, written) {
+	if !r.progress.CompareAndSwap(unwritten, written) {
 		return buf
 	}
 	return append(buf, r.raw...)
 }
 
-// abandon prevents a queued request from being written. It returns false if the request was
+// abandon prevents an unwritten request from being written. It returns false if the request was
 // written.
-func (r *pendingRequest) abandon() bool { return r.progress.CompareAndSwap(queued, abandoned) }
+func (r *pendingRequest) abandon() bool { return r.progress.CompareAndSwap(unwritten, abandoned) }
 
 // outstanding tracks the submissions of a session that have no response yet. Package
 // submit limits their number.
@@ -49,14 +49,14 @@ type outstanding struct {
 	resolved chan struct{}        // notified when a request is resolved
 }
 
-func newOutstanding(window int) *outstanding {
+func newOutstanding(maxUnwritten int) *outstanding {
 	return &outstanding{
-		pending: make(map[uint32]*pendingRequest), toWrite: make(chan *pendingRequest, window), resolved: make(chan struct{}, 1),
+		pending: make(map[uint32]*pendingRequest), toWrite: make(chan *pendingRequest, maxUnwritten), resolved: make(chan struct{}, 1),
 	}
 }
 
-// add adds a request, which is then written. It returns false if outstanding is closed, or if a
-// window of requests waits to be written because the SMSC does not read.
+// add adds a request, which is then written. It returns false if outstanding is closed, or if
+// maxUnwritten requests wait to be written because the SMSC does not read.
 func (o *outstanding) add(r *pendingRequest) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -141,15 +141,15 @@ func (s *session) expirePending() {
 	now := s.o.Now()
 	for _, r := range s.outstanding.expire(now.Add(-s.o.AnswerTimeout), now.Add(-lateFactor*s.o.AnswerTimeout)) {
 		if r.abandon() {
-			r.done(unsentOutcome("the SMSC has not read for " + s.o.AnswerTimeout.String()))
+			r.done(unsentResult("the SMSC has not read for " + s.o.AnswerTimeout.String()))
 			continue
 		}
-		r.done(carrier.Outcome{Verdict: carrier.Unknown, Reason: "the SMSC has not answered within " + s.o.AnswerTimeout.String()})
+		r.done(carrier.Result{Verdict: carrier.Unknown, Reason: "the SMSC has not answered within " + s.o.AnswerTimeout.String()})
 	}
 }
 
-func unsentOutcome(reason string) carrier.Outcome {
-	return carrier.Outcome{Verdict: carrier.RetryLater, NotSubmitted: true, Reason: reason}
+func unsentResult(reason string) carrier.Result {
+	return carrier.Result{Verdict: carrier.RetryLater, NotSubmitted: true, Reason: reason}
 }
 
 // failPending completes the requests of an ended session. Requests that were not written may be
@@ -157,10 +157,10 @@ func unsentOutcome(reason string) carrier.Outcome {
 func (s *session) failPending(cause error) {
 	for _, r := range s.outstanding.close() {
 		if r.abandon() {
-			r.done(unsentOutcome("the bind ended before the message was sent"))
+			r.done(unsentResult("the bind ended before the message was sent"))
 			continue
 		}
 		const reason = "the bind ended before the SMSC answered"
-		r.done(carrier.Outcome{Verdict: carrier.Unknown, Reason: reason, Cause: reason + ": " + cause.Error()})
+		r.done(carrier.Result{Verdict: carrier.Unknown, Reason: reason, Cause: reason + ": " + cause.Error()})
 	}
 }

@@ -42,7 +42,7 @@ type session struct {
 func newSession(c *Client, l *link) *session {
 	return &session{
 		link: l, o: &c.o, status: &c.status, duplicates: newDuplicates(c.o.Now),
-		outgoing: make(chan []byte, 256), outstanding: newOutstanding(c.o.Window), slots: make(chan struct{}, c.o.InFlight),
+		outgoing: make(chan []byte, 256), outstanding: newOutstanding(c.o.MaxUnwritten), slots: make(chan struct{}, c.o.InFlight),
 		stopping: make(chan struct{}), ended: make(chan struct{}),
 	}
 }

@@ -19,19 +19,19 @@ import (
 
 // Submit submits a message to the SMSC. It does not wait for the response; the
 // caller bounds the number in flight. See carrier.Carrier.
-func (c *Client) Submit(_ context.Context, m carrier.Submission, done func(carrier.Outcome)) {
+func (c *Client) Submit(_ context.Context, m carrier.Submission, done func(carrier.Result)) {
 	p, err := c.submitSM(&m)
 	if err != nil {
-		done(carrier.Outcome{Verdict: carrier.Rejected, NotSubmitted: true, Reason: err.Error()})
+		done(carrier.Result{Verdict: carrier.Rejected, NotSubmitted: true, Reason: err.Error()})
 		return
 	}
 	request := &pendingRequest{raw: marshal(p), sequence: uint32(p.SequenceNumber), submittedAt: c.o.Now(), done: done}
 	s := c.session.Load()
 	switch {
 	case s == nil:
-		done(unsentOutcome("the carrier is not bound"))
+		done(unsentResult("the carrier is not bound"))
 	case !s.outstanding.add(request):
-		done(unsentOutcome("the bind is ending, or the SMSC does not read"))
+		done(unsentResult("the bind is ending, or the SMSC does not read"))
 	}
 }
 
@@ -156,23 +156,23 @@ func (c *Client) FitsSevenBit(text string) bool {
 	return err == nil
 }
 
-// outcomeOf converts a response. A throttled response or a full message queue pauses the queue;
+// resultOf converts a response. A throttled response or a full message queue pauses the queue;
 // errors of the SMSC and an invalid bind status are retried.
-func outcomeOf(h smpp.Header, raw []byte) carrier.Outcome {
+func resultOf(h smpp.Header, raw []byte) carrier.Result {
 	status := data.CommandStatusType(h.Status)
 	switch {
 	case h.Status == statusOK && h.Command == smpp.SubmitSM.Answer():
 		id, err := smpp.ParseMessageID(raw)
 		if err != nil {
-			return carrier.Outcome{Verdict: carrier.Accepted, Reason: "the response has no readable id: " + err.Error()}
+			return carrier.Result{Verdict: carrier.Accepted, Reason: "the response has no readable id: " + err.Error()}
 		}
-		return carrier.Outcome{Verdict: carrier.Accepted, ID: id}
+		return carrier.Result{Verdict: carrier.Accepted, ID: id}
 	case status == data.ESME_RTHROTTLED, status == data.ESME_RMSGQFUL:
-		return carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: reasonOf(h)}
+		return carrier.Result{Verdict: carrier.RetryLater, PauseQueue: true, Reason: reasonOf(h)}
 	case status == data.ESME_RSYSERR, status == data.ESME_RX_T_APPN, status == data.ESME_RINVBNDSTS:
-		return carrier.Outcome{Verdict: carrier.RetryLater, Reason: reasonOf(h)}
+		return carrier.Result{Verdict: carrier.RetryLater, Reason: reasonOf(h)}
 	}
-	return carrier.Outcome{Verdict: carrier.Rejected, Reason: reasonOf(h)}
+	return carrier.Result{Verdict: carrier.Rejected, Reason: reasonOf(h)}
 }
 
 func reasonOf(h smpp.Header) string {

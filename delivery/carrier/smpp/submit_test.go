@@ -28,23 +28,23 @@ const (
 // outcomes collects the outcomes of submissions by id.
 type outcomes struct {
 	mu   sync.Mutex
-	byID map[string][]carrier.Outcome
+	byID map[string][]carrier.Result
 }
 
 // add returns a function that adds an outcome.
-func (o *outcomes) add(id string) func(carrier.Outcome) {
-	return func(outcome carrier.Outcome) {
+func (o *outcomes) add(id string) func(carrier.Result) {
+	return func(outcome carrier.Result) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		if o.byID == nil {
-			o.byID = make(map[string][]carrier.Outcome)
+			o.byID = make(map[string][]carrier.Result)
 		}
 		o.byID[id] = append(o.byID[id], outcome)
 	}
 }
 
 // await waits for the n-th outcome of a submission.
-func (o *outcomes) await(t *testing.T, id string, n int) (outcome carrier.Outcome) {
+func (o *outcomes) await(t *testing.T, id string, n int) (outcome carrier.Result) {
 	t.Helper()
 	relaytest.Eventually(t, fmt.Sprintf("outcome %d of %s", n, id), func() (any, bool) {
 		o.mu.Lock()
@@ -106,7 +106,7 @@ func TestSubmitSMHasTheFieldsOfTheMessage(t *testing.T) {
 			}
 			relaytest.Equal(t, "the submit_sm", formatSubmitSM(t, h), tc.want)
 			p.send(submitSMResp, 0, h.sequence, hex.EncodeToString([]byte("M-1\x00")))
-			relaytest.Equal(t, "the outcome", o.await(t, "a", 1), carrier.Outcome{Verdict: carrier.Accepted, ID: "M-1"})
+			relaytest.Equal(t, "the outcome", o.await(t, "a", 1), carrier.Result{Verdict: carrier.Accepted, ID: "M-1"})
 		})
 	}
 }
@@ -135,21 +135,21 @@ func TestResponsesAreConvertedToOutcomes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		command, status uint32
 		body            string
-		want            carrier.Outcome // Reason is a prefix
+		want            carrier.Result // Reason is a prefix
 	}{
-		"accepted":                            {submitSMResp, 0, "616200", carrier.Outcome{Verdict: carrier.Accepted, ID: "ab"}},
-		"accepted without an id":              {submitSMResp, 0, "00", carrier.Outcome{Verdict: carrier.Accepted}},
-		"accepted without a body":             {submitSMResp, 0, "", carrier.Outcome{Verdict: carrier.Accepted}},
-		"accepted with an unterminated id":    {submitSMResp, 0, "6162", carrier.Outcome{Verdict: carrier.Accepted, Reason: "the response has no readable id: smpp: message_id: offset 16: does not end within 65 octets"}},
-		"throttled":                           {submitSMResp, 0x58, "", carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "the SMSC answered with 0x58, Throttling error (ESME has exceeded allowed message limits)"}},
-		"message queue full":                  {submitSMResp, 0x14, "00", carrier.Outcome{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "the SMSC answered with 0x14, Message Queue Full"}},
-		"a system error":                      {submitSMResp, 0x08, "", carrier.Outcome{Verdict: carrier.RetryLater, Reason: "the SMSC answered with 0x08, System Error"}},
-		"invalid bind status":                 {submitSMResp, 0x04, "", carrier.Outcome{Verdict: carrier.RetryLater, Reason: "the SMSC answered with 0x04, Incorrect BIND Status for given command"}},
-		"a temporary application error":       {submitSMResp, 0x64, "", carrier.Outcome{Verdict: carrier.RetryLater, Reason: "the SMSC answered with 0x64, ESME Receiver Temporary App Error Code"}},
-		"an invalid number":                   {submitSMResp, 0x0B, "", carrier.Outcome{Verdict: carrier.Rejected, Reason: "the SMSC answered with 0x0B, Invalid Dest Addr"}},
-		"a vendor-specific status":            {submitSMResp, 0x400, "", carrier.Outcome{Verdict: carrier.Rejected, Reason: "the SMSC answered with 0x400, "}},
-		"generic_nack for an unknown command": {nack, 3, "", carrier.Outcome{Verdict: carrier.Rejected, Reason: "the SMSC answered with 0x03, Invalid Command ID"}},
-		"a generic_nack without an error":     {nack, 0, "", carrier.Outcome{Verdict: carrier.Rejected, Reason: "the SMSC answered with the command 0x80000000"}},
+		"accepted":                            {submitSMResp, 0, "616200", carrier.Result{Verdict: carrier.Accepted, ID: "ab"}},
+		"accepted without an id":              {submitSMResp, 0, "00", carrier.Result{Verdict: carrier.Accepted}},
+		"accepted without a body":             {submitSMResp, 0, "", carrier.Result{Verdict: carrier.Accepted}},
+		"accepted with an unterminated id":    {submitSMResp, 0, "6162", carrier.Result{Verdict: carrier.Accepted, Reason: "the response has no readable id: smpp: message_id: offset 16: does not end within 65 octets"}},
+		"throttled":                           {submitSMResp, 0x58, "", carrier.Result{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "the SMSC answered with 0x58, Throttling error (ESME has exceeded allowed message limits)"}},
+		"message queue full":                  {submitSMResp, 0x14, "00", carrier.Result{Verdict: carrier.RetryLater, PauseQueue: true, Reason: "the SMSC answered with 0x14, Message Queue Full"}},
+		"a system error":                      {submitSMResp, 0x08, "", carrier.Result{Verdict: carrier.RetryLater, Reason: "the SMSC answered with 0x08, System Error"}},
+		"invalid bind status":                 {submitSMResp, 0x04, "", carrier.Result{Verdict: carrier.RetryLater, Reason: "the SMSC answered with 0x04, Incorrect BIND Status for given command"}},
+		"a temporary application error":       {submitSMResp, 0x64, "", carrier.Result{Verdict: carrier.RetryLater, Reason: "the SMSC answered with 0x64, ESME Receiver Temporary App Error Code"}},
+		"an invalid number":                   {submitSMResp, 0x0B, "", carrier.Result{Verdict: carrier.Rejected, Reason: "the SMSC answered with 0x0B, Invalid Dest Addr"}},
+		"a vendor-specific status":            {submitSMResp, 0x400, "", carrier.Result{Verdict: carrier.Rejected, Reason: "the SMSC answered with 0x400, "}},
+		"generic_nack for an unknown command": {nack, 3, "", carrier.Result{Verdict: carrier.Rejected, Reason: "the SMSC answered with 0x03, Invalid Command ID"}},
+		"a generic_nack without an error":     {nack, 0, "", carrier.Result{Verdict: carrier.Rejected, Reason: "the SMSC answered with the command 0x80000000"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var o outcomes
@@ -185,7 +185,7 @@ func TestAMessageThatCannotBeEncodedIsRejected(t *testing.T) {
 				t.Error("the outcome has no reason")
 			}
 			got.Reason = ""
-			relaytest.Equal(t, "the outcome", got, carrier.Outcome{Verdict: carrier.Rejected, NotSubmitted: true})
+			relaytest.Equal(t, "the outcome", got, carrier.Result{Verdict: carrier.Rejected, NotSubmitted: true})
 		})
 	}
 	p.send(enquireLink, 0, 9, "")
@@ -214,7 +214,9 @@ func TestARequestIsEitherWrittenOrAbandoned(t *testing.T) {
 // The test fills the connection. A message that was not written is unsent rather than unknown,
 // and is not written later.
 func TestAMessageIsUnsentWhileTheSMSCDoesNotRead(t *testing.T) {
-	c, p, _ := startBound(t, &store{}, func(o *Options) { o.AnswerTimeout, o.Window, o.Timeout = 200*time.Millisecond, 4, relaytest.Patience })
+	c, p, _ := startBound(t, &store{}, func(o *Options) {
+		o.AnswerTimeout, o.MaxUnwritten, o.Timeout = 200*time.Millisecond, 4, relaytest.Patience
+	})
 	awaitReady(t, c)
 	var o outcomes
 	long := strings.Repeat("x", 60_000)
@@ -257,7 +259,7 @@ func TestAcceptsOriginator(t *testing.T) {
 
 func TestMessagesArePipelinedInOrder(t *testing.T) {
 	const n = 500
-	c, p, _ := startBound(t, &store{}, func(o *Options) { o.Window = n })
+	c, p, _ := startBound(t, &store{}, func(o *Options) { o.MaxUnwritten = n })
 	awaitReady(t, c)
 	var o outcomes
 	for i := range n {
@@ -286,9 +288,9 @@ func TestAMessageWithoutAResponseIsUnknown(t *testing.T) {
 	var o outcomes
 	c.Submit(t.Context(), textMessage("1-2-0", "late"), o.add("late"))
 	late := p.read()
-	relaytest.Equal(t, "the outcome without a response", o.await(t, "late", 1), carrier.Outcome{Verdict: carrier.Unknown, Reason: "the SMSC has not answered within 1s"})
+	relaytest.Equal(t, "the outcome without a response", o.await(t, "late", 1), carrier.Result{Verdict: carrier.Unknown, Reason: "the SMSC has not answered within 1s"})
 	p.send(submitSMResp, 0, late.sequence, "616200")
-	relaytest.Equal(t, "the outcome of a late response", o.await(t, "late", 2), carrier.Outcome{Verdict: carrier.Accepted, ID: "ab"})
+	relaytest.Equal(t, "the outcome of a late response", o.await(t, "late", 2), carrier.Result{Verdict: carrier.Accepted, ID: "ab"})
 	c.Submit(t.Context(), textMessage("1-3-0", "cut"), o.add("cut"))
 	p.read()
 	p.conn.Close()
@@ -314,9 +316,9 @@ func TestWithoutABindAMessageIsUnsent(t *testing.T) {
 }
 
 // expectUnsent checks that a message may be sent over another bind.
-func expectUnsent(t *testing.T, label string, got carrier.Outcome) {
+func expectUnsent(t *testing.T, label string, got carrier.Result) {
 	t.Helper()
-	relaytest.Equal(t, label, carrier.Outcome{Verdict: got.Verdict, NotSubmitted: got.NotSubmitted}, carrier.Outcome{Verdict: carrier.RetryLater, NotSubmitted: true})
+	relaytest.Equal(t, label, carrier.Result{Verdict: got.Verdict, NotSubmitted: got.NotSubmitted}, carrier.Result{Verdict: carrier.RetryLater, NotSubmitted: true})
 }
 
 func TestATransmitterBindsWithBindTransmitter(t *testing.T) {

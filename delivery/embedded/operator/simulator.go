@@ -1,4 +1,4 @@
-// Package operator simulates a SIM operator, for a gateway without one: it completes
+// Package operator simulates a SIM operator for installations that have none: it completes
 // commands at once, delivers no message, and marks its results as simulated. The simulator has no
 // state: a result depends only on the SIM, the command and the time since the command, so that a
 // restart does not change the result.

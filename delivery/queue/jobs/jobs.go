@@ -155,7 +155,7 @@ func (j *Jobs) run(jb job.Job) {
 	ctx, cancel := context.WithTimeout(j.runCtx, j.opts.Timeout)
 	defer cancel()
 	result, err := j.call(ctx, jb)
-	o := j.classify(jb, result, err)
+	o := j.outcomeOf(jb, result, err)
 	saveCtx, cancelSave := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancelSave()
 	log := j.deps.Logger.With("job_id", jb.ID, "account", jb.Account, "kind", string(jb.Kind))
@@ -199,9 +199,9 @@ func (j *Jobs) call(ctx context.Context, jb job.Job) (result any, err error) {
 	return runner(ctx, jb)
 }
 
-// classify converts the result of a run into an outcome. Only a Failure fails
+// outcomeOf converts the result of a run into an outcome. Only a Failure fails
 // the job at once; an unavailable back end or a shutdown never does.
-func (j *Jobs) classify(jb job.Job, result any, err error) job.Outcome {
+func (j *Jobs) outcomeOf(jb job.Job, result any, err error) job.Outcome {
 	if err == nil {
 		b, marshalErr := json.Marshal(result)
 		if marshalErr == nil {
