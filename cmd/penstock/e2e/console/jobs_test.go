@@ -424,7 +424,7 @@ func TestOperatorsNeedFewClicks(t *testing.T) {
 		w.submit()
 		w.AwaitText("Copy it now. Ledgers store its SHA-256 only.")
 		private := relaytest.Must(chromedp.Run(w.Ctx, chromedp.Evaluate[string](`document.getElementById("private-token").textContent`)))(w.T)
-		w.Press("Show its history")
+		w.Press("Show the history")
 		w.AwaitText("A-17", "Claims used\n0")
 		w.Press("Claim")
 		w.Write("dialog input[name=private_token]", private)

@@ -283,7 +283,8 @@ function users(acct, signal) {
               state(u.disabled ? "disabled" : "enabled"),
               u.signed_in_at ? when(u.signed_in_at) : "Never"
             ]),
-          "No users of this account alone."
+          "No users of this account alone.",
+          { compact: true }
         ),
         h("p", { class: "bar" }, link("users", {}, "All users"))
       ];

@@ -413,7 +413,8 @@ function markers(d, found, again) {
       "Markers",
       ["Time (UTC)", "Note"],
       found.map((m) => [stamp(m.created_at), long(m.comment)]),
-      "No markers."
+      "No markers.",
+      { compact: true }
     ),
     mayChange() && form
   ];

@@ -57,7 +57,7 @@ async function showToken(made, params) {
         "p",
         { class: "bar" },
         button(
-          "Show its history",
+          "Show the history",
           () => {
             close();
             go("ledgers", { token: id, account: params.account });
@@ -79,7 +79,7 @@ export function generateButton(params, done) {
         go: "Generate",
         fields: [
           field("metadata", "Public metadata (JSON)", "area", "", { hint: 'Optional, such as {"serial": "A-17"}.' }),
-          field("redirect_url", "Its link leads to", "text", "", {
+          field("redirect_url", "Link target", "text", "", {
             hint: "Optional: an http or https URL.",
             wide: true
           })
@@ -106,7 +106,7 @@ export function tokenButtons(params, note, done) {
     field("token", "Token", "text", known, {
       required: true,
       wide: true,
-      hint: "Its text, which the ledger does not store."
+      hint: "The text, which the ledger does not store."
     });
   const check = async (v) => {
     if (possible() && (await idOf(v.token)) !== params.token) refuse("token", "This is the text of another token.");

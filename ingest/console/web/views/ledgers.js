@@ -24,7 +24,7 @@ function finder(params) {
         id = /^[0-9a-f]{64}$/.test(text) ? text : "";
       if (!id && !possible())
         throw new Error(
-          "Without TLS this page cannot compute the token's id. Enter the SHA-256 of its text, in hex."
+          "Without TLS this page cannot compute the token's ID. Enter the SHA-256 of its text, in hex."
         );
       go("ledgers", { token: id || (await idOf(text)), account: ownAccount() || form.elements.account.value });
     });
@@ -355,7 +355,7 @@ function token(main, params, signal) {
             ["Metadata", t.metadata && pre(json(t.metadata))]
           ])
         ),
-        h("h2", null, "History, with its proofs"),
+        h("h2", null, "History and proofs"),
         proofs(t)
       ];
     },

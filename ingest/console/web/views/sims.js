@@ -140,16 +140,17 @@ function usage(found, charts, signal) {
   const unit = found.meta.step === 3600 ? "hour" : "day";
   const sum = (type, amountOf) => found.data.filter((d) => d.type === type).reduce((n, d) => n + amountOf(d), 0);
   const kinds = [
-    ["data", "Data per " + unit, (d) => d.bytes, bytes],
-    ["sms", "SMS per " + unit, (d) => d.records, String],
-    ["voice", "Minutes of voice per " + unit, (d) => d.duration / 60, (n) => String(Math.round(n * 10) / 10)]
+    ["data", "Data", (d) => d.bytes, bytes],
+    ["sms", "SMS", (d) => d.records, String],
+    ["voice", "Minutes of voice", (d) => d.duration / 60, (n) => String(Math.round(n * 10) / 10)]
   ];
   const figures = kinds
     .filter(([type]) => found.data.some((d) => d.type === type))
-    .map(([type, title, amountOf, format]) => {
-      const [times, values] = perStep(found, type, amountOf),
+    .map(([type, label, amountOf, format]) => {
+      const title = label + " per " + unit,
+        [times, values] = perStep(found, type, amountOf),
         to = Date.parse(found.meta.to) / 1000;
-      const made = chart(title, times, [{ label: title, values, band: true }], {
+      const made = chart(title, times, [{ label, values, band: true }], {
         signal,
         height: 200,
         format,
