@@ -1,10 +1,9 @@
 // Package netserver parses the webhooks of network servers and sensor vendors into Frames.
 //
-// Inspect checks a post before it is accepted, and Parse reads its frames. Both detect the sender
-// by the shape of the body, and Sigfox also by the address of the webhook. Each sender has a row
-// in the table of senders (senders.go) with its parser, which follows the sender's published
-// format; similar senders share a file. Parsers read the members of the body by their paths
-// (document).
+// Inspect checks a post before it is accepted, and detects the sender by the shape of the body,
+// Sigfox also by the address of the webhook; Parse reads the frames. Each sender has a row in the
+// table of senders (senders.go) with its parser, which follows the sender's published format;
+// similar senders share a file. Parsers read the members of the body by their paths (document).
 //
 // Parsing is tolerant: an optional member of the wrong kind becomes a warning, and unknown
 // members are ignored. If the device or the payload cannot be read, the error is a

@@ -1,5 +1,5 @@
 // Package carrier defines the interface of carriers, to which the gateway submits short
-// messages.
+// messages; package ingest/carrier accepts theirs.
 //
 // The sub-packages implement the interface: smpp maintains binds to SMSCs, kannel calls a
 // Kannel's sendsms, httpsms posts JSON, and simulator simulates a network.

@@ -22,9 +22,9 @@ type carrierQueue struct {
 
 	mu           sync.Mutex
 	waiting      []*item
-	waitingParts int // number of parts of the items in waiting
-	capacity     int // number of parts that may wait
-	inFlight     int
+	waitingParts int                // number of parts of the items in waiting
+	capacity     int                // number of parts that may wait
+	inFlight     int                // parts that nextBatch has taken and complete has not subtracted
 	busy         map[*item]struct{} // items with a part in flight, if route.Sequential
 	throttle     throttle
 	rate         rateLimit

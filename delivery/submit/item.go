@@ -42,8 +42,8 @@ func (i *item) submission(part int) carrier.Submission {
 // accept puts a message that is leased until end into its carrier's queue. It returns
 // false if the caller must release the lease: the queue is full, another gateway holds the
 // carrier's binds, the Submitter stops or the gate is closed. It returns true without queueing
-// the message if the message is in memory already or has no part to submit; the lease then
-// ends by itself.
+// the message if the message is in memory already, where its hold takes over the lease, or if
+// the message has no part to submit; that lease ends by itself.
 func (s *Submitter) accept(m *message.Message, end time.Time) bool {
 	if s.leases.Closed() {
 		return false

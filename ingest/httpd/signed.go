@@ -27,7 +27,8 @@ type Signature struct {
 
 // RequireSigned returns a handler that passes requests with a token like Require. It also passes
 // requests without the text of a token if their path has the source of a token and they are signed
-// with the token's secret. It refuses a wrong signature even if the request has the token's text.
+// with the token's secret. If the token has a secret, it refuses a wrong signature even with the
+// token's text.
 func (a *Auth) RequireSigned(scope account.Scope, s Style, sig Signature) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		cred, bySource := tokenCredential(s.Credential(c)), false

@@ -106,7 +106,9 @@ func (i *Intake) dispatch(ctx context.Context, started chan<- *batch) error {
 	return nil
 }
 
-// processBatch processes a batch, and then releases its memory.
+// processBatch processes a batch, and then releases its memory. It waits for earlier batches only,
+// so there is no deadlock: for their accounts (deferLarge), for the ends of those with a common key,
+// and for all ends before a Provisional status is final or rules evaluate (WaitForEarlier).
 func (i *Intake) processBatch(ctx context.Context, b *batch, records []journal.Record) {
 	defer i.memory.Release(b.memory)
 	start := time.Now()
@@ -120,7 +122,6 @@ func (i *Intake) processBatch(ctx context.Context, b *batch, records []journal.R
 	if len(deferred) > 0 {
 		unsaved = errors.Join(unsaved, i.complete(ctx, deferred, statuses))
 	}
-	// A batch waits for earlier ones only, so there is no deadlock.
 	if earlier := b.earlier; len(earlier) > 0 {
 		waitForEarlier := func(ctx context.Context) error { return waitAll(ctx, earlier) }
 		for n := range items {

@@ -102,6 +102,7 @@ type Options struct {
 	Backlog uint64
 	// MaxAttempts is the number of attempts after which an entry that fails by itself is
 	// quarantined; 0 means 3. Attempts that failed because a back end was down do not count.
+	// Replays and deferred entries have one attempt.
 	MaxAttempts int
 	// OnCompleted, if not nil, is called for every entry that was processed, quarantined or
 	// deferred, with the time since it was accepted.
