@@ -10,7 +10,7 @@ import (
 
 // Mode has the options of an apply.
 type Mode struct {
-	// Reset lists the kinds of records that are set to their declared values although REST or
+	// Reset lists the kinds of records that are set to their declared values although the REST API or
 	// traffic has changed them: relays, rules, credit or sims. ResetAccounts limits the reset to
 	// accounts, by name or id; empty means all accounts of the document.
 	Reset         []string

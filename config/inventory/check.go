@@ -127,7 +127,7 @@ func (c *checker) secret(t Token, path string) {
 	c.mistakes.AddIf(t.Secret != "" && strings.TrimSpace(t.Secret) == "", path+"secret", "expected a secret that is not only blanks")
 }
 
-// maxCallback is the largest length of a callback URL in bytes, as over REST.
+// maxCallback is the largest length of a callback URL in bytes, as over the REST API.
 const maxCallback = 2048
 
 func (c *checker) callback(raw, path string) {

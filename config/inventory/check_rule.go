@@ -51,7 +51,7 @@ func (c *checker) unknownID(id, kind string, ids []string, path string) {
 }
 
 // rule checks a rule and fills in its defaults. It does not check the ids of devices, which
-// REST and frames create and no document declares.
+// the REST API and frames create and no document declares.
 func (c *checker) rule(a *Account, r *Rule, accountPath, path string) {
 	c.claim(accountPath+"rule", r.ID, path+"id")
 	enabled := true

@@ -20,7 +20,7 @@ type Options struct {
 	CheckURL func(url string) error
 	// CheckSource returns an error for a decoder's source that does not compile.
 	CheckSource func(codec, source string) error
-	// CheckEndpoint returns an error for a URL that REST refuses for a relay of a kind, geo or
+	// CheckEndpoint returns an error for a URL that the REST API refuses for a relay of a kind, geo or
 	// vmn. nil accepts all http and https URLs.
 	CheckEndpoint func(kind, url string) error
 	// CheckFilter returns an error for a relay's filter that does not compile.
@@ -28,7 +28,7 @@ type Options struct {
 	// CheckRule returns the mistakes in a rule by field, such as actions[0].body. nil checks
 	// the types and values of single fields only.
 	CheckRule func(r Rule) map[string][]string
-	// HasDecoder reports whether an account has a decoder that was created over REST. nil
+	// HasDecoder reports whether an account has a decoder that was created over the REST API. nil
 	// means that no account has one.
 	HasDecoder func(a Account, id string) (bool, error)
 	// AllowHTTPCallback lets callback_url be http.

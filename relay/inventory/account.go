@@ -150,7 +150,7 @@ func (a *accountApply) applyOwnRecords(ctx context.Context) error {
 	if err := a.applyCredit(ctx); err != nil {
 		return err
 	}
-	stored, err := a.Devices.Locations(ctx, a.id) // REST may have created a location that is declared now
+	stored, err := a.Devices.Locations(ctx, a.id) // a declared location may exist already
 	if err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (a *accountApply) applySIMs(ctx context.Context, sims []sim.SIM) error {
 	return a.write(func() error { return a.SIMs.Declare(ctx, a.id, sims, reset) })
 }
 
-// changingFields returns the declared form of the fields of a SIM that REST and jobs change.
+// changingFields returns the declared form of the fields of a SIM that the REST API and jobs change.
 func changingFields(s sim.SIM) document.SIM {
 	return document.SIM{CurrentState: string(s.State), Service4G: s.Service4G, Service5G: s.Service5G}
 }
@@ -322,8 +322,8 @@ func (a *apply) declaredAccount(want document.Account) document.Account {
 	return document.Account{}
 }
 
-// mergeAccount returns the account to save. Declared settings replace the stored settings. REST can
-// change the callback URL, so it is replaced only if it still has the value of the last inventory.
+// mergeAccount returns the account to save. Declared settings replace the stored settings. The REST API
+// can change the callback URL, so it is replaced only if it still has the value of the last inventory.
 func mergeAccount(rec account.Account, want, oldAccount document.Account) account.Account {
 	if rec.CallbackURL == oldAccount.CallbackURL {
 		rec.CallbackURL = cmp.Or(want.CallbackURL, rec.CallbackURL)

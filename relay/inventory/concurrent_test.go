@@ -22,8 +22,8 @@ accounts:
       - {id: deleted, name: first, on: reading, actions: [{action: http_post, parameters: ["https://example.com/first"]}]}
 `
 
-// TestAnApplyKeepsConcurrentChangesOverREST changes records after the apply has read them. REST has
-// acknowledged these changes, so the apply must not undo them.
+// TestAnApplyKeepsConcurrentChangesOverREST changes records after the apply has read them. The REST API
+// has acknowledged these changes, so the apply must not undo them.
 func TestAnApplyKeepsConcurrentChangesOverREST(t *testing.T) {
 	f := newFixture(t)
 	f.apply(sharedWithREST, document.Mode{})
@@ -60,8 +60,8 @@ func TestAnApplyKeepsConcurrentChangesOverREST(t *testing.T) {
 	relaytest.Equal(t, "the rule parameters", changedRule.Actions[0].Parameters, []string{url})
 }
 
-// TestARuleThatRESTDeletesConcurrentlyStaysDeleted deletes a rule whose declaration has not changed.
-func TestARuleThatRESTDeletesConcurrentlyStaysDeleted(t *testing.T) {
+// TestAConcurrentlyDeletedRuleStaysDeleted deletes a rule whose declaration has not changed.
+func TestAConcurrentlyDeletedRuleStaysDeleted(t *testing.T) {
 	f := newFixture(t)
 	f.apply(sharedWithREST, document.Mode{})
 	f.afterRead = func(record string) {

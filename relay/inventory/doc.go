@@ -3,6 +3,6 @@
 // of the simulated lookup.
 //
 // config/inventory reads and checks a document, and this package saves its records. A document
-// with a mistake changes nothing. Changes over REST and by traffic stay unless the apply resets
+// with a mistake changes nothing. Changes over the REST API and by traffic stay unless the apply resets
 // them. Only a prune removes records that a document omits.
 package inventory

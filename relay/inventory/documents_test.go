@@ -194,7 +194,7 @@ func TestAnExportAppliesWithoutAChange(t *testing.T) {
 	f.apply(acme+"    sims: [{iccid: \"8944000000000000001\", pin: \"1234\"}]\n"+withRules[strings.Index(withRules, "    rules:"):], document.Mode{})
 	f.apply(siteB[:strings.Index(siteB, "    relays:")], document.Mode{})
 	ctx := t.Context()
-	// Change the declared records over REST and by jobs.
+	// Change the declared records over the REST API and by jobs.
 	_, err := f.db.Inbound.Change(ctx, 1, inbound.VirtualNumber, "v1", func(r *inbound.Relay) error {
 		r.Action = inbound.Action{Name: inbound.HTTPGet, Parameters: []string{"https://rest.example/"}}
 		return nil
@@ -228,7 +228,7 @@ func TestAnExportAppliesWithoutAChange(t *testing.T) {
 		}
 		for _, m := range []document.Mode{{DryRun: true, Prune: true}, {Prune: true, AllowRemovals: 2}} {
 			applied := f.apply(string(text), m)
-			applied.Removed = slices.DeleteFunc(applied.Removed, func(s string) bool { // deleted over REST
+			applied.Removed = slices.DeleteFunc(applied.Removed, func(s string) bool { // deleted over the REST API
 				return s == "account acme: rule archive" || s == "account acme: geo relay g1"
 			})
 			relaytest.Equal(t, fmt.Sprintf("the changes of the export of %s in the mode %+v", name, m), outcome(applied), nil)
@@ -240,7 +240,7 @@ func TestAnExportAppliesWithoutAChange(t *testing.T) {
 	relaytest.Equal(t, "the state of the SIM", stored.State, sim.Active)
 }
 
-// changeByREST changes, creates and deletes records of account 1 over REST.
+// changeByREST changes, creates and deletes records of account 1 over the REST API.
 func changeByREST(t *testing.T, f *fixture) {
 	t.Helper()
 	ctx := t.Context()

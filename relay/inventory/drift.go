@@ -122,9 +122,9 @@ func (a *accountApply) noteDrift(ctx context.Context, d document.Drift, target s
 	return nil
 }
 
-// applyDecoder saves a decoder that is new or that REST has not changed since the last inventory. New
-// mappings of the document are always added. A key that REST has deleted or mapped to another
-// sensor type stays as it is.
+// applyDecoder saves a decoder that is new or that the REST API has not changed since the last
+// inventory. New mappings of the document are always added. A key that the REST API has deleted or
+// mapped to another sensor type stays as it is.
 func (a *accountApply) applyDecoder(ctx context.Context, want document.Decoder) error {
 	target := decoderOf(want)
 	label := a.path + "decoder " + want.ID
@@ -164,7 +164,7 @@ func (a *accountApply) applyDecoder(ctx context.Context, want document.Decoder) 
 	})
 }
 
-// noteDecoderDrift notes the fields and mappings of a decoder that stay as REST has set them.
+// noteDecoderDrift notes the fields and mappings of a decoder that stay as the REST API has set them.
 func (a *accountApply) noteDecoderDrift(ctx context.Context, nextDecoder, target iot.Decoder) error {
 	var fields []document.Drift
 	path := "decoders." + target.ID
@@ -189,8 +189,8 @@ func (a *accountApply) noteDecoderDrift(ctx context.Context, nextDecoder, target
 	return nil
 }
 
-// applyRule saves a rule that is new, that REST has not changed since the last inventory, or that is
-// reset. A rule that REST deleted stays deleted until its declaration changes.
+// applyRule saves a rule that is new, that the REST API has not changed since the last inventory, or
+// that is reset. A rule that the REST API deleted stays deleted until its declaration changes.
 func (a *accountApply) applyRule(ctx context.Context, want document.Rule) error {
 	target, err := ruleOf(want)
 	if err != nil {
@@ -227,7 +227,7 @@ func (a *accountApply) applyRule(ctx context.Context, want document.Rule) error 
 	return a.put(a.path+"rule "+want.ID, stored != nil, false, func() error { return a.Rules.Declare(ctx, a.id, target, keep) })
 }
 
-// noteRuleDrift notes the fields of a rule that stay as REST has set them. stored is nil for a
+// noteRuleDrift notes the fields of a rule that stay as the REST API has set them. stored is nil for a
 // deleted rule.
 func (a *accountApply) noteRuleDrift(ctx context.Context, stored *rule.Rule, target rule.Rule) error {
 	path := "rules." + target.ID
@@ -252,7 +252,7 @@ func (a *accountApply) noteRuleDrift(ctx context.Context, stored *rule.Rule, tar
 }
 
 // applyRelay saves a relay. Unless relays are reset, an existing relay keeps its action and filter, which
-// REST can change.
+// the REST API can change.
 func (a *accountApply) applyRelay(ctx context.Context, want inbound.Relay) error {
 	merge := func(stored inbound.Relay) inbound.Relay {
 		merged := want

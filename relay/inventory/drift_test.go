@@ -68,7 +68,7 @@ func TestAnApplyReportsKeptValues(t *testing.T) {
 	relaytest.NoError(t, err, err2, err3, err4, f.rules.Delete(ctx, 1, "deleted"),
 		f.db.Accounts.SetCallback(ctx, 1, "https://rest.example/"), f.db.Credit.Set(ctx, 1, 9, f.Now()))
 
-	// The document changes a relay that REST has left unchanged.
+	// The document changes a relay that the REST API has left unchanged.
 	body := strings.Replace(keptFields, `"4478", action: http_get, parameters: ["https://example.com/first"]`, `"4478", action: email, parameters: ["a@example.com"]`, 1)
 	want := []string{
 		"account acme: callback_url: kept, changed over the API; only the API changes it",

@@ -18,8 +18,8 @@ import (
 
 // View has the options of Document.
 type View struct {
-	// Present returns the present values of fields that REST and traffic change, and the
-	// decoders, rules, relays and locations that REST created in the document's accounts. An
+	// Present returns the present values of fields that the REST API and traffic change, and the
+	// decoders, rules, relays and locations that the REST API created in the document's accounts. An
 	// apply of such a document at the same gateway changes no record.
 	Present bool
 	// Secrets returns secrets instead of masks, so that another gateway can apply the document.
@@ -147,7 +147,7 @@ func (p presenter) setSettings(ctx context.Context, rec account.Account, a *docu
 	return err
 }
 
-// setRelays omits deleted relays and adds relays that REST created.
+// setRelays omits deleted relays and adds relays that the REST API created.
 func (p presenter) setRelays(ctx context.Context, a *document.Account) error {
 	a.Relays = document.Relays{}
 	for _, kind := range []inbound.Kind{inbound.Geographic, inbound.VirtualNumber} {
@@ -175,7 +175,7 @@ func (p presenter) setRelays(ctx context.Context, a *document.Account) error {
 	return nil
 }
 
-// setLocations omits deleted locations and adds locations that REST created.
+// setLocations omits deleted locations and adds locations that the REST API created.
 func (p presenter) setLocations(ctx context.Context, a *document.Account) error {
 	stored, err := p.Devices.Locations(ctx, p.acct)
 	a.Locations = nil
@@ -206,7 +206,7 @@ func (p presenter) setSIMs(ctx context.Context, a *document.Account) error {
 	return nil
 }
 
-// setDecoders omits deleted decoders and adds decoders that REST created.
+// setDecoders omits deleted decoders and adds decoders that the REST API created.
 func (p presenter) setDecoders(ctx context.Context, a *document.Account) error {
 	stored, err := p.Devices.Decoders(ctx, p.acct)
 	a.Decoders = nil
@@ -218,7 +218,7 @@ func (p presenter) setDecoders(ctx context.Context, a *document.Account) error {
 	return err
 }
 
-// setRules omits deleted rules and adds rules that REST created.
+// setRules omits deleted rules and adds rules that the REST API created.
 func (p presenter) setRules(ctx context.Context, a *document.Account) error {
 	stored, err := p.Rules.Rules(ctx, p.acct)
 	a.Rules = nil

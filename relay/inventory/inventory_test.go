@@ -73,8 +73,8 @@ func TestOmittedRecordsStay(t *testing.T) {
 	relaytest.Equal(t, "the id of the second account", g.ID, 2)
 }
 
-// Values that REST has changed stay. The document sets the other values.
-func TestAnApplyKeepsValuesThatRESTChanged(t *testing.T) {
+// Values that were changed through the REST API stay. The document sets the other values.
+func TestAnApplyKeepsValuesChangedOverREST(t *testing.T) {
 	f := newFixture(t)
 	f.apply(acme, document.Mode{})
 	ctx := t.Context()
@@ -94,7 +94,7 @@ func TestAnApplyKeepsValuesThatRESTChanged(t *testing.T) {
 	relaytest.NoError(t, err, err2)
 	relaytest.Equal(t, "the decoder name that the document changed", d.Name, "Renamed")
 	relaytest.Equal(t, "the number of sensors of the decoder", len(d.Sensors), 3)
-	relaytest.Equal(t, "the relay action that REST changed", v.Action.Name, inbound.HTTPGet)
+	relaytest.Equal(t, "the relay action changed over REST", v.Action.Name, inbound.HTTPGet)
 	_, err = f.db.Devices.ChangeDecoder(ctx, 1, "d1", func(d *iot.Decoder) error { d.Name = "by REST"; return nil })
 	relaytest.NoError(t, err)
 	a, err := f.db.Accounts.Account(ctx, 1)
@@ -107,9 +107,9 @@ func TestAnApplyKeepsValuesThatRESTChanged(t *testing.T) {
 	v, err2 = f.db.Inbound.Get(ctx, 1, inbound.VirtualNumber, "v1")
 	a, err3 := f.db.Accounts.Account(ctx, 1)
 	relaytest.NoError(t, err, err2, err3)
-	relaytest.Equal(t, "the decoder name that REST changed", d.Name, "by REST")
+	relaytest.Equal(t, "the decoder name changed over REST", d.Name, "by REST")
 	relaytest.Equal(t, "the relay action after a reset", v.Action.Name, "inactive")
-	relaytest.Equal(t, "the callback URL that REST changed", a.CallbackURL, "https://rest.example/cb")
+	relaytest.Equal(t, "the callback URL changed over REST", a.CallbackURL, "https://rest.example/cb")
 }
 
 func TestAPruneRemovesOmittedRecords(t *testing.T) {
@@ -177,7 +177,7 @@ func TestAnInventoryIsEmptyUntilOneIsApplied(t *testing.T) {
 	relaytest.Equal(t, "whether the inventory is empty after an apply", relaytest.Must(f.Empty(t.Context()))(t), false)
 }
 
-func TestAnApplyKeepsSensorsThatRESTChanged(t *testing.T) {
+func TestAnApplyKeepsSensorsChangedOverREST(t *testing.T) {
 	f := newFixture(t)
 	twoSensors := strings.Replace(acme, "key: temperature_1}", "key: temperature_1}, {sensor_type_id: humidity, key: humidity_2}", 1)
 	f.apply(twoSensors, document.Mode{})
@@ -236,9 +236,9 @@ func TestNetworksAreDeclaredAndPruned(t *testing.T) {
 
 func TestTrunksAreDeclaredAndPruned(t *testing.T) {
 	f := newFixture(t)
-	wantTrunks := func(after string, want int) {
+	wantTrunks := func(step string, want int) {
 		t.Helper()
-		relaytest.Equal(t, "the number of trunks after "+after, len(relaytest.Must(f.db.Trunks.Trunks(t.Context(), 1))(t)), want)
+		relaytest.Equal(t, "the number of trunks after "+step, len(relaytest.Must(f.db.Trunks.Trunks(t.Context(), 1))(t)), want)
 	}
 	const firstDocument = `{"accounts":[{"id":1,"name":"acme","sip":{"trunks":[{"source_ips":["192.0.2.1"]}]}}]}`
 	const secondDocument = `{"accounts":[{"id":1,"name":"acme","sip":{"trunks":[{"source_ips":["192.0.2.2","192.0.2.3"]}]}}]}`

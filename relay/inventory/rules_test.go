@@ -53,7 +53,7 @@ func TestRulesOfAnInventoryAreSaved(t *testing.T) {
 	}
 }
 
-// A rule may name a decoder of an earlier document or a decoder that was created over REST.
+// A rule may name a decoder of an earlier document or a decoder that was created over the REST API.
 func TestARuleNeedsAnExistingDecoder(t *testing.T) {
 	f := newFixture(t)
 	f.apply(withRules, document.Mode{})
