@@ -57,7 +57,8 @@ func TestNumberFrom(t *testing.T) {
 	}
 }
 
-// FuzzNumberFrom checks that a number is digits, and that another text is unchanged.
+// FuzzNumberFrom checks that a number consists of digits, and that any other text is returned
+// unchanged.
 func FuzzNumberFrom(f *testing.F) {
 	f.Add("+44 (7860) 000-001")
 	f.Add("Bank")

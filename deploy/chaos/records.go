@@ -27,7 +27,7 @@ func (s *site) sendUse(ctx context.Context, n int) {
 }
 
 // sendJob suspends or unsuspends a SIM unless it has a job. A SIM whose request was not answered is
-// not used again because it may have a job at any time.
+// not used again because the job may still start.
 func (s *site) sendJob(ctx context.Context, n int) {
 	if _, busy := s.busy.LoadOrStore(iccid(n), true); busy {
 		return
@@ -37,8 +37,8 @@ func (s *site) sendJob(ctx context.Context, n int) {
 	}
 }
 
-// startJob starts a job unless the SIM changes its state. It reports whether the SIM can be used
-// again: not if the answer to the request for the job was lost.
+// startJob starts a job unless the SIM changes its state. It returns false, which means that the SIM
+// must not be used again, if the request for the job got no answer or an answer that says unavailable.
 func (s *site) startJob(ctx context.Context, n int) bool {
 	a, _ := s.repeat(ctx, jobKind, http.MethodGet, "/v3/mno/"+iccid(n), "")
 	var sim struct {
@@ -89,12 +89,12 @@ func (s *site) sendDevice(ctx context.Context, n int) {
 
 // findDevices records which created devices exist, and which deleted devices do not exist.
 func (s *site) findDevices(ctx context.Context, f findings) error {
-	for kind, undone := range map[string]string{deviceKind: "", deletedDeviceKind: "it still exists"} {
+	for kind, reason := range map[string]string{deviceKind: "", deletedDeviceKind: "it still exists"} {
 		for id := range s.ledger.sent(kind) {
 			a := s.call(ctx, http.MethodGet, "/iot/devices/identifier/"+id, "")
 			switch {
 			case a.ok():
-				f.see(kind, id, 1, undone)
+				f.see(kind, id, 1, reason)
 			case !a.notFound():
 				return s.read(a, nil)
 			case kind == deletedDeviceKind:
@@ -121,15 +121,15 @@ func (s *site) findJobs(ctx context.Context, f findings) error {
 	jobs, err := pages[struct{ ID, Action, Status string }](ctx, s, "/v3/mno/job")
 	for _, j := range jobs {
 		if strings.HasSuffix(j.Action, "suspend_sim") {
-			f.see(jobKind, j.ID, 1, s.jobUndone(j.Status, "job.completed "+j.ID))
+			f.see(jobKind, j.ID, 1, s.jobFailure(j.Status, "job.completed "+j.ID))
 		}
 	}
 	return err
 }
 
-// jobUndone returns the reason why a job is not done: it is not completed, or its callback has not
-// arrived.
-func (s *site) jobUndone(status, event string) string {
+// jobFailure returns the reason why a job is not done: it is not completed, or its callback has not
+// arrived. It returns "" for a job that is done.
+func (s *site) jobFailure(status, event string) string {
 	switch {
 	case status != "" && status != "completed":
 		return "it is " + status
@@ -150,7 +150,7 @@ func (s *site) findClaims(ctx context.Context, f findings) error {
 		if err := s.read(a, &job); err != nil {
 			return err
 		}
-		f.see(claimKind, id, 1, s.jobUndone(job.Data.Status, "token.claimed "+id))
+		f.see(claimKind, id, 1, s.jobFailure(job.Data.Status, "token.claimed "+id))
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func (s *site) verifyLedger(ctx context.Context) {
 	}
 }
 
-// await waits until ready returns true. label names the result of a job.
+// await waits until ready returns true. label names the awaited result in the error.
 func (s *site) await(ctx context.Context, label string, ready func() (bool, error)) error {
 	var lastErr error
 	err := servers.UntilEvery(ctx, 100*time.Millisecond, s.settings.settle, label, func() (ok bool) {

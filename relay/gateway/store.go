@@ -79,7 +79,7 @@ func (s *Store) Database(ctx context.Context, node string) (id string, beats uin
 }
 
 // OnConnect registers check, which is called for each new connection to PostgreSQL before its first
-// use. read is Database on that connection, and returns "" for a database without tables.
+// use. read does what Database does, on that connection, and returns "" for a database without tables.
 func (s *Store) OnConnect(node string, check func(ctx context.Context, read func(context.Context) (id string, beats uint64, err error)) error) {
 	s.db.OnConnect(func(ctx context.Context, query db.QueryRow) error {
 		return check(ctx, func(ctx context.Context) (id string, beats uint64, err error) {

@@ -8,10 +8,12 @@
 //
 // A frame has one of these outcomes:
 //
-//	stored      its readings are in the reading store
+//	accepted    its readings are in the reading store; a frame may have none, as a join, and
+//	            simulated frames are not stored
 //	refused     its readings are not stored, but its radio data may be; its event is quarantined
 //	duplicate   an earlier record has the same frame; the duplicate can only add radio data
-//	deferred    the batch had no time left for its codec; the frame is processed again
+//	deferred    the batch had no time left for its codec, or the codec exceeded a limit in its last
+//	            call; the frame is processed again
 //
 // The package refuses frames of devices of other accounts, encrypted payloads, and frames without a
 // decoder. Preview and Try compute outcomes without storing anything.

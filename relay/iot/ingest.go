@@ -107,9 +107,10 @@ func Plausible(t, received time.Time) bool {
 	return t.After(received.Add(-oldestSample)) && t.Before(received.Add(newestSample))
 }
 
-// Ingest processes a batch of frames and returns the outcome of each frame. It is idempotent: it stores
-// no readings of duplicates, and the points of a record that is processed again overwrite the earlier
-// ones. It normalizes the frames of arrivals in place.
+// Ingest processes a batch of frames and returns the outcome of each frame. It is idempotent, except for
+// the counts of unmapped keys: it stores no readings of duplicates that the cache knows, and the points
+// of a record that is processed again overwrite the earlier ones. It normalizes the frames of arrivals in
+// place.
 //
 // After an error, usually relay.KindUnavailable, the whole batch must be processed again.
 func (s *Service) Ingest(ctx context.Context, arrivals []Arrival) ([]Outcome, error) {

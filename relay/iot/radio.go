@@ -11,7 +11,7 @@ import (
 )
 
 // radioDataOf returns the radio data of a frame: all data of an uplink or a status, only the position
-// of a location, and nil for other kinds.
+// of a location, what a supplement of another kind adds, and otherwise nil.
 func radioDataOf(w *workItem) *RadioData {
 	f := &w.Frame
 	switch {

@@ -80,7 +80,8 @@ type Version struct {
 	Rules   int64 // 0 means that the account never had a rule
 }
 
-// StoredFrame is a frame that was stored.
+// StoredFrame is an accepted frame that rules evaluate. A frame without readings, such as a join, has
+// no Points.
 type StoredFrame struct {
 	Record string // the journal record that brought the frame
 	// Device and Frame are shared and must not be modified.
@@ -93,8 +94,7 @@ type StoredFrame struct {
 	Trace  tracing.Parent
 }
 
-// evaluateRules evaluates the rules of each account for its stored frames, except duplicates and
-// frames with SkipRules.
+// evaluateRules evaluates the rules of each account for the frames that seenByRules selects.
 func (s *Service) evaluateRules(ctx context.Context, b *batch) error {
 	if s.options.Evaluate == nil {
 		return nil

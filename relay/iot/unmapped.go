@@ -17,7 +17,7 @@ import (
 type UnmappedKey struct {
 	Key      string    `json:"key"`
 	LastSeen time.Time `json:"last_seen"` // UTC
-	Count    int64     `json:"count"`     // number of readings with the key
+	Count    int64     `json:"count"`     // approximate number of readings with the key
 }
 
 // MaxUnmappedKeys is the largest number of unmapped keys that are stored for a decoder.
@@ -53,8 +53,9 @@ func (u *unmappedKeys) add(decoder Ref, k UnmappedKey) {
 }
 
 // countUnmapped counts the unmapped keys of a batch. Keys are truncated to maxKey bytes, because some
-// formats have no limit. It is the last step of Ingest, so that a batch that is processed again is
-// counted once.
+// formats have no limit. It is the last step of Ingest, so that a batch is counted once although it is
+// processed again after an error. Frames that are processed again after a crash, or replayed, are
+// counted again.
 func (s *Service) countUnmapped(_ context.Context, b *batch) error {
 	s.unmapped.mu.Lock()
 	defer s.unmapped.mu.Unlock()

@@ -10,7 +10,7 @@
 // own state and id. An order is saved, charged and queued in one transaction. A queued
 // message is leased to the process that submits it. The state of a part becomes Sending
 // before it is submitted to a carrier, so that after a crash a part that may have been sent
-// is not repeated.
+// is repeated only if the carrier recognises duplicates.
 //
 //	removed ◀──Delete── pending ──MarkSending──▶ sending ──▶ accepted ──▶ buffered ──▶ delivered
 //	                     ▲   ▲                │ │ │                      └─────▶ undelivered

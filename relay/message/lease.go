@@ -34,8 +34,8 @@ type dueCount struct {
 
 // LeaseDue leases due messages of all accounts, the oldest of each account first. The
 // accounts share the limit. The number of messages that LeaseDue reads depends on the limit,
-// not on the number that is due. A part that is Sending was submitted to its Carrier by a
-// process that stopped before it saved the outcome.
+// not on the number that is due. A part that is Sending may have been submitted to its Carrier: the
+// process that leased the message stopped or lost the lease before it saved the outcome.
 //
 // Messages that cannot be decrypted are not returned. Their due parts become Unknown, so that an
 // operator can resend them once they can be decrypted, and LeaseDue returns an error together with

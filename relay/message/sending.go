@@ -16,8 +16,8 @@ type SendingParts struct {
 	Carrier  string
 	Now      time.Time
 	LeaseEnd time.Time // the new end of the lease
-	// AlsoSending includes parts that are Sending, for a carrier that recognises a repeated
-	// part.
+	// AlsoSending includes parts that are Sending: parts for a carrier that recognises duplicates,
+	// or parts whose state an earlier call may have set before its answer was lost.
 	AlsoSending bool
 }
 

@@ -5,8 +5,8 @@ import "slices"
 // State is the state of a part.
 type State string
 
-// The states. Delivered, Undelivered, Rejected and Removed are final. Pending is a name of the
-// specification. Code returns the delivery report codes of the other states, if they have one.
+// The states. Delivered, Undelivered, Rejected and Removed are final. State.Code returns the delivery
+// report code of a state.
 const (
 	// Pending means that the part is paid for and not yet sent.
 	Pending State = "pending"
@@ -25,7 +25,8 @@ const (
 	Rejected State = "rejected"
 	// Unknown means that the carrier's answer was lost, or that the part was due when the
 	// database was restored to an earlier state or while its record could not be decrypted. The
-	// part is not retried automatically; a receipt or an operator resolves its state.
+	// part is not submitted again, unless a late answer of the carrier asks for a retry or an
+	// operator resends it. A late answer or a receipt changes the state.
 	Unknown State = "unknown"
 	// Removed means that the account deleted the pending part, which was refunded.
 	Removed State = "removed"
@@ -92,7 +93,7 @@ func (s State) From() []State {
 		return []State{Pending}
 	case Unknown:
 		return []State{Sending}
-	case Pending: // a retry, or for an Unknown part a resend by an operator
+	case Pending: // a retry, or for an Unknown part also a resend by an operator
 		return []State{Sending, Unknown}
 	case Accepted:
 		return []State{Sending, Unknown}

@@ -81,8 +81,8 @@ type Delivery struct {
 	// ParkedUntil is the time at which the delivery is attempted even if its breaker is open;
 	// zero if no breaker has parked it since its creation or the last replay.
 	ParkedUntil time.Time `json:"held_until,omitzero"`
-	// Tries counts the attempts since creation or the last replay; Attempts has all attempts,
-	// oldest first.
+	// Tries counts the attempts since creation or the last replay, except uncounted ones. Attempts
+	// has the stored attempts since creation, oldest first; see Outcome.Attempt.
 	Tries    int       `json:"tries"`
 	Attempts []Attempt `json:"attempts,omitempty"`
 }
@@ -161,8 +161,8 @@ type Attempt struct {
 type Outcome struct {
 	ID      string
 	Account relay.AccountID
-	// Attempt is zero if no attempt was made, or if an uncounted attempt is not stored because it
-	// repeats an earlier uncounted attempt with the same reason.
+	// Attempt is zero if no attempt was made, or if an uncounted attempt is not stored because its
+	// reason is already the Reason of the delivery.
 	Attempt       Attempt
 	State         State
 	Reason        string

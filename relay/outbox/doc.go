@@ -1,6 +1,6 @@
 // Package outbox provides deliveries: requests, mails and messages to external systems.
 //
-// A Delivery is the authoritative record of the content, the state and all attempts. It is
+// A Delivery is the authoritative record of the content, the state and the attempts. It is
 // saved before it is sent, so that after a crash at any instant a worker finds the record.
 // asynq only provides the timer of the next attempt.
 //

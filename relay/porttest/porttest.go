@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The ports are below 32768, where systems assign ports to outgoing connections and to listeners
-// without a port: another process is unlikely to take one before the server starts.
+// The ports are below 32768, so that another process is unlikely to take one before the server starts:
+// systems assign ports to outgoing connections and to listeners without a port from 32768 on.
 const firstPort, portCount = 10_000, 20_000
 
 // Free returns a free TCP port of the loopback interface. The port stays reserved until this process

@@ -61,7 +61,7 @@ type Activation struct {
 // Activate requests activation of a pending SIM from the operator and returns the job that
 // tracks it. The SIM changes, and a new subscriber is registered, when the job completes.
 //
-// It returns the refusal NoSIM, an Invalid error for the subscriber, a Refusal if the SIM is not
+// It returns the refusal sim.NotFound, an Invalid error for the subscriber, a Refusal if the SIM is not
 // pending or has a job in progress, and relay.KindUnavailable if the operator does not accept
 // commands now. After an error, nothing is changed.
 func (a *Actions) Activate(ctx context.Context, acct relay.AccountID, iccid string, activation Activation) (string, error) {
@@ -167,7 +167,7 @@ func (a *Actions) Suspend(ctx context.Context, acct relay.AccountID, iccid sim.I
 		return nil
 	case err != nil:
 		return err
-	case card.RequestedState != sim.Active: // without a job, Requested is State
+	case card.RequestedState != sim.Active: // without a job, RequestedState equals State
 		return nil
 	case card.Job != "":
 		return relay.Errorf(relay.KindUnavailable, "SIM %s: another job is in progress", iccid)

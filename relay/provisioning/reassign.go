@@ -24,7 +24,7 @@ type Reassignment struct {
 
 // Reassign submits a job that assigns SIMs to another subscriber and returns the job's id. It returns an
 // Invalid error if a subscriber is unknown or not exactly one of Named and Source is set, and the
-// refusal BadICCID for a SIM that the account does not have.
+// refusal sim.InvalidICCID for a SIM that the account does not have.
 func (a *Actions) Reassign(ctx context.Context, acct relay.AccountID, r Reassignment) (string, error) {
 	if err := a.checkSubscriber(ctx, acct, "target_subscriber", r.Target); err != nil {
 		return "", err

@@ -90,8 +90,8 @@ func (s *Store) SaveDecision(ctx context.Context, acct relay.AccountID, pairs []
 	})
 }
 
-// clearAlarms compares an expression of state, so that the engine does not use the index of raised
-// alarms. With that index, the engine would read all raised alarms for each ID.
+// clearAlarms compares state || '' instead of state, so that the engine does not use the index of
+// raised alarms. With that index, the engine would read all raised alarms for each ID.
 const clearAlarms = `
 		UPDATE alarm
 		SET state = 'cleared', cleared = b.cleared, cleared_by = b.cleared_by
@@ -145,7 +145,7 @@ func save(ctx context.Context, tx *db.Tx, acct relay.AccountID, d *Decision, key
 }
 
 // LeaseDue leases due states, oldest first, by setting Due to leaseUntil. Until then, no other gateway
-// leases them.
+// leases them. The records have only the account and the ids of the device and the rule.
 func (s *Store) LeaseDue(ctx context.Context, now, leaseUntil time.Time, limit int) ([]AccountRecord[PairState], error) {
 	const update = `
 		UPDATE rule_state
@@ -172,7 +172,7 @@ func lease[T any](ctx context.Context, s *Store, label, table, statement string,
 	return db.Returning(ctx, s.db, label, statement, fields, leaseUntil, now, limit)
 }
 
-// LeaseWatches leases due watches like LeaseDue.
+// LeaseWatches leases due watches like LeaseDue. The watches have no Due.
 func (s *Store) LeaseWatches(ctx context.Context, now, leaseUntil time.Time, limit int) ([]Watch, error) {
 	const update = `
 		UPDATE rule_watch

@@ -21,13 +21,13 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// decodeCommand runs a decoder on frames and stores nothing. It runs a codec and a source in this
-// process, and the decoder of a flag or of a device at a running gateway.
+// decodeCommand runs a decoder on frames and stores nothing. It runs --codec and --source in this
+// process, unless --decoder, --device or --server is set; then it sends the frames to the gateway.
 type decodeCommand struct {
 	Codec   string            `help:"json, cayenne_lpp, senml, expr or javascript; default: javascript for a source file ending in .js, else expr." placeholder:"NAME"`
 	Source  string            `help:"The file with the source of the codec; - is the standard input." placeholder:"FILE"`
 	Decoder string            `help:"The id of a decoder of a running gateway; --source replaces its source." placeholder:"ID"`
-	Device  string            `help:"The id of a device of a running gateway, whose sensors get the values." placeholder:"ID"`
+	Device  string            `help:"The id of a device of a running gateway; the values are mapped to its sensors." placeholder:"ID"`
 	Account string            `help:"The account's name or id, if several accounts have a decoder or device with this id." placeholder:"ACCOUNT"`
 	Sensor  map[string]string `help:"Map a key to a sensor type, instead of the mapping of the decoder: KEY=SENSOR_TYPE." placeholder:"K=T"`
 	Raw     *bool             `negatable:"" help:"Run the codec on the payload even if the network server has decoded it."`
@@ -192,7 +192,7 @@ func printFrame(b *strings.Builder, n int, f *admin.TriedFrame) {
 		b.WriteString("  warning: " + text + "\n")
 	}
 	if f.Refused != "" && len(f.Errors) == 0 {
-		b.WriteString("  nothing is stored: " + f.Refused + "\n")
+		b.WriteString("  nothing would be stored: " + f.Refused + "\n")
 	}
 	for _, text := range f.Notes {
 		if !slices.Contains(f.Warnings, text) && !slices.ContainsFunc(f.Errors, func(c admin.SourceError) bool { return c.Message == text }) {

@@ -64,7 +64,7 @@ func (m *membership) catchUp(ctx context.Context, stores []embeddedStore) error 
 			// afterRestore runs before savePositions, so that a start after a crash repeats it.
 			unknown, err := m.afterRestore(ctx, registry.Halt{Node: m.self.Node, Since: loss.Until, LastWrite: loss.Since})
 			if err != nil {
-				return fmt.Errorf("%s: messages that may have been sent: %w", store.file, err)
+				return fmt.Errorf("%s: set the state of messages that may have been sent: %w", store.file, err)
 			}
 			if unknown > 0 {
 				m.log.Error("parts of messages may have been sent: their state is unknown until they are resent or deleted", "file", store.file, "parts", unknown)
@@ -117,7 +117,7 @@ func (s *embeddedStore) catchUp(loss db.Loss, intakes map[event.Kind]*intake.Int
 		log.Error("a database has lost its newest writes; those that did not come from the journal may be missing", "file", s.file, "since", since, "may_be_missing", s.otherWrites)
 	} else {
 		log.Warn("it is unknown whether a database has all writes: the file with the number of writes is missing or damaged",
-			"file", s.file, "number", s.file+db.CommitsSuffix)
+			"file", s.file, "commits_file", s.file+db.CommitsSuffix)
 	}
 	for _, kind := range s.kinds {
 		position := loss.Positions[string(kind)]

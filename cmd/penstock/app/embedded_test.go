@@ -11,9 +11,9 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Messages that were due in the time of lost writes may have been sent. They must not be sent
+// Messages that were due while the lost writes were made may have been sent. They must not be sent
 // again without a request.
-func TestMessagesInTheTimeOfLostWritesAreNotSentAgain(t *testing.T) {
+func TestMessagesDueDuringLostWritesAreNotSentAgain(t *testing.T) {
 	dir, ctx := t.TempDir(), t.Context()
 	writeSettings := func(n int) {
 		t.Helper()

@@ -69,6 +69,6 @@ func TestServeReportsAnAddressInUse(t *testing.T) {
 		t.Errorf("stderr = %q, want prefix %q", stderr, want)
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("stat of the data directory: error = %v, want that it does not exist", err)
+		t.Errorf("stat of the data directory: error = %v, want fs.ErrNotExist", err)
 	}
 }

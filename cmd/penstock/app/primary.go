@@ -32,7 +32,8 @@ const exchangeEvery = 5 * time.Second
 // exchangeTime is the longest time for which a gateway waits for the answers of other gateways.
 const exchangeTime = 2 * time.Second
 
-// primary refuses PostgreSQL servers that are older than the newest server that a gateway has used.
+// primary refuses PostgreSQL servers except the newest server that a gateway has used and its
+// successors.
 type primary struct {
 	path string // of primaryFile; empty if the records are not in PostgreSQL
 	node string
@@ -73,7 +74,8 @@ func openPrimary(ctx context.Context, cfg config.Config, node string, log *slog.
 	return p, nil
 }
 
-// admit refuses a server that is older than the newest server, and stores a newer server.
+// admit refuses a server that is neither the newest known server nor its successor, and stores a
+// successor.
 func (p *primary) admit(server db.Server) error {
 	if server.System == "" { // the server does not report its identity
 		return nil
@@ -99,7 +101,7 @@ func (p *primary) newestServer(peerServer db.Server) db.Server {
 	return p.stored.Server
 }
 
-// setServer changes the server in use. The caller holds the lock.
+// setServer stores the newest known server. The caller holds the lock.
 func (p *primary) setServer(server db.Server) {
 	if server == p.stored.Server {
 		return

@@ -60,7 +60,7 @@ type Gateway struct {
 	app        *httpd.App
 	checks     []admin.Backend // all back ends, for /readyz
 
-	undeclared atomic.Bool // the configured inventory has not been applied yet
+	undeclared atomic.Bool // the configured inventory waits for the database
 
 	life    context.Context // context of background work
 	stop    context.CancelFunc
@@ -138,7 +138,7 @@ func (g *Gateway) check(b admin.Backend) { g.checks = append(g.checks, b) }
 // onClose registers a function that runs when the gateway closes, in reverse order.
 func (g *Gateway) onClose(closer func() error) { g.closers = append(g.closers, closer) }
 
-// onStart registers functions that start runs in the background until their context ends.
+// onStart registers functions for background work. Method start runs them until their context ends.
 func (g *Gateway) onStart(runners ...func(context.Context)) {
 	g.runners = append(g.runners, runners...)
 }
@@ -153,7 +153,7 @@ func (g *Gateway) whileOpen(runners ...func(context.Context)) {
 	}
 }
 
-// openDataDir creates the data directory, the name of the gateway, its tokens and its master key.
+// openDataDir creates the data directory, the name of the gateway, its admin token and its master key.
 func (g *Gateway) openDataDir() (err error) {
 	if err := os.MkdirAll(g.cfg.DataDir, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
@@ -218,8 +218,8 @@ func (g *Gateway) start() error {
 	return nil
 }
 
-// openTracing creates the tracer if a collector is configured. It is opened first and closed last,
-// so that it sends the spans of the shutdown.
+// openTracing creates the tracer if a collector is configured. The tracer is opened before the back
+// ends and closed after them, so that it sends the spans of the shutdown.
 func (g *Gateway) openTracing() *telemetry.Exporter {
 	o := g.cfg.Tracing
 	if o.URL == "" {

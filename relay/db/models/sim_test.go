@@ -29,7 +29,7 @@ func (m modelSIM) String() string {
 	return fmt.Sprintf("%s, requested %s, job %q, subscriber %q", m.State, m.Requested, m.Job, m.Subscriber)
 }
 
-// errNotEligible is the error with which the changes of this test refuse a SIM.
+// errNotEligible is returned by the change functions of this test if the SIM is not eligible.
 var errNotEligible = errors.New("not eligible")
 
 // previousSIMStates returns the states that each requested state may follow.
@@ -87,7 +87,7 @@ func beginSIM(j job.Job, state sim.State) op[modelSIM] {
 			return "begun"
 		},
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
-			return eligible("begun", r.SIMs.Begin(ctx, j, modelICCID, func(s *sim.SIM) error {
+			return answerOrRefusal("begun", r.SIMs.Begin(ctx, j, modelICCID, func(s *sim.SIM) error {
 				if s.Job != "" || !slices.Contains(previousSIMStates()[state], s.State) {
 					return errNotEligible
 				}
@@ -127,7 +127,7 @@ func settleSIM(j job.Job, state sim.State, failed bool) op[modelSIM] {
 				s.Job, s.RequestedState = "", s.State
 				return json.RawMessage(result), nil
 			})
-			return eligible(string(settled), err)
+			return answerOrRefusal(string(settled), err)
 		},
 	)
 }
@@ -144,7 +144,8 @@ func subscribe(subscriber string, acct relay.AccountID) op[modelSIM] {
 	)
 }
 
-func eligible(answer string, err error) (string, error) {
+// answerOrRefusal returns answer, or the text of errNotEligible if err is this error.
+func answerOrRefusal(answer string, err error) (string, error) {
 	if errors.Is(err, errNotEligible) {
 		return errNotEligible.Error(), nil
 	}

@@ -68,7 +68,7 @@ func TestDifferentFaultsAreNotSuppressed(t *testing.T) {
 		"another level":      func(l *slog.Logger) { l.Warn("one"); l.Error("one") },
 		"another object":     func(l *slog.Logger) { l.Warn("one", "event", "n-u1"); l.Warn("one", "event", "n-u2") },
 		"another error":      func(l *slog.Logger) { l.Warn("one", "error", "refused"); l.Warn("one", "error", "reset") },
-		"another bound kind": func(l *slog.Logger) { l.With("kind", "sms").Warn("one"); l.With("kind", "cdr").Warn("one") },
+		"another value of an attribute of With": func(l *slog.Logger) { l.With("kind", "sms").Warn("one"); l.With("kind", "cdr").Warn("one") },
 		"another group":      func(l *slog.Logger) { l.WithGroup("a").Warn("one", "k", 1); l.WithGroup("b").Warn("one", "k", 1) },
 		"information":        func(l *slog.Logger) { l.Info("request"); l.Info("request") },
 	} {
