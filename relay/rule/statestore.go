@@ -90,8 +90,8 @@ func (s *Store) SaveDecision(ctx context.Context, acct relay.AccountID, pairs []
 	})
 }
 
-// clearAlarms compares state || '' instead of state, so that the engine does not use the index of
-// raised alarms. With that index, the engine would read all raised alarms for each ID.
+// clearAlarms appends an empty string to state before it compares it, so that the engine does not use
+// the index of raised alarms. With that index, the engine would read all raised alarms for each ID.
 const clearAlarms = `
 		UPDATE alarm
 		SET state = 'cleared', cleared = b.cleared, cleared_by = b.cleared_by

@@ -43,10 +43,10 @@ type backends struct {
 	list     []admin.Backend
 	closers  []func() error
 	timings  *admin.Timings // nil disables measurements
-	primary  *primary       // nil allows every PostgreSQL server
+	primary  *primaryGuard  // nil allows every PostgreSQL server
 }
 
-func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger, timings *admin.Timings, server *primary) (b backends, err error) {
+func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger, timings *admin.Timings, server *primaryGuard) (b backends, err error) {
 	b.timings, b.primary = timings, server
 	for _, open := range []func(context.Context, config.Config, *slog.Logger) error{b.openRecords, b.openCache, b.openReadings, b.openMail} {
 		if err := open(ctx, cfg, log); err != nil {

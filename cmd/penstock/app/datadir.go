@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -53,6 +54,22 @@ func readText(dir, name string) (text string, err error) {
 		return "", fmt.Errorf("data directory: %w", err)
 	}
 	return strings.TrimSpace(string(b)), nil
+}
+
+// readJSON decodes a file of the data directory into v, unless the file is missing. advice says what to
+// do with a damaged file.
+func readJSON(path string, v any, advice string) error {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%s is damaged: %s: %w", path, advice, err)
+	}
+	return nil
 }
 
 // readToken is like readText for a token. It refuses a token that can be guessed.

@@ -6,11 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -49,7 +46,7 @@ type membership struct {
 	self    registry.Gateway
 	keys    registry.Keys // sign requests between gateways
 	cache   *cache.DB
-	primary *primary
+	primary *primaryGuard
 	intakes map[event.Kind]*intake.Intake
 	gate    *registry.Gate
 	log     *slog.Logger
@@ -143,18 +140,8 @@ func fingerprint(secret string) string {
 // loadWitness reads the witness of a data directory. It returns the zero witness if the
 // directory has none.
 func loadWitness(dir string) (w witness, err error) {
-	path := filepath.Join(dir, databaseFile)
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return w, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(b, &w)
-	}
-	if err != nil {
-		return w, fmt.Errorf("%s is damaged: if this gateway used the same database last, remove the file: %w", path, err)
-	}
-	return w, nil
+	err = readJSON(filepath.Join(dir, databaseFile), &w, "if this gateway used the same database last, remove the file")
+	return w, err
 }
 
 func (w witness) save(dir string) error {

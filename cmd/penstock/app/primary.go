@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -32,9 +30,9 @@ const exchangeEvery = 5 * time.Second
 // exchangeTime is the longest time for which a gateway waits for the answers of other gateways.
 const exchangeTime = 2 * time.Second
 
-// primary refuses PostgreSQL servers except the newest server that a gateway has used and its
+// primaryGuard refuses PostgreSQL servers except the newest server that a gateway has used and its
 // successors.
-type primary struct {
+type primaryGuard struct {
 	path string // of primaryFile; empty if the records are not in PostgreSQL
 	node string
 	keys registry.Keys
@@ -53,8 +51,8 @@ type storedPrimary struct {
 }
 
 // openPrimary reads the server that was used last, and exchanges it with the other gateways.
-func openPrimary(ctx context.Context, cfg config.Config, node string, log *slog.Logger) (*primary, error) {
-	p := &primary{node: node, log: log, changed: make(chan struct{}, 1)}
+func openPrimary(ctx context.Context, cfg config.Config, node string, log *slog.Logger) (*primaryGuard, error) {
+	p := &primaryGuard{node: node, log: log, changed: make(chan struct{}, 1)}
 	keys, err := masterKeys(cfg)
 	if err != nil {
 		return nil, err
@@ -63,12 +61,8 @@ func openPrimary(ctx context.Context, cfg config.Config, node string, log *slog.
 		return p, err
 	}
 	p.path = filepath.Join(cfg.DataDir, primaryFile)
-	text, err := os.ReadFile(p.path)
-	if err == nil {
-		err = json.Unmarshal(text, &p.stored)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s is damaged: if database.url does not name an old primary, remove the file: %w", p.path, err)
+	if err := readJSON(p.path, &p.stored, "if database.url does not name an old primary, remove the file"); err != nil {
+		return nil, err
 	}
 	p.exchange(ctx)
 	return p, nil
@@ -76,7 +70,7 @@ func openPrimary(ctx context.Context, cfg config.Config, node string, log *slog.
 
 // admit refuses a server that is neither the newest known server nor its successor, and stores a
 // successor.
-func (p *primary) admit(server db.Server) error {
+func (p *primaryGuard) admit(server db.Server) error {
 	if server.System == "" { // the server does not report its identity
 		return nil
 	}
@@ -92,7 +86,7 @@ func (p *primary) admit(server db.Server) error {
 
 // newestServer stores the server of another gateway if it is newer, and returns the newest
 // server.
-func (p *primary) newestServer(peerServer db.Server) db.Server {
+func (p *primaryGuard) newestServer(peerServer db.Server) db.Server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if peerServer.System != "" {
@@ -102,7 +96,7 @@ func (p *primary) newestServer(peerServer db.Server) db.Server {
 }
 
 // setServer stores the newest known server. The caller holds the lock.
-func (p *primary) setServer(server db.Server) {
+func (p *primaryGuard) setServer(server db.Server) {
 	if server == p.stored.Server {
 		return
 	}
@@ -117,7 +111,7 @@ func (p *primary) setServer(server db.Server) {
 }
 
 // setPeers stores the addresses of the other gateways.
-func (p *primary) setPeers(gateways []registry.Gateway) {
+func (p *primaryGuard) setPeers(gateways []registry.Gateway) {
 	var peers []string
 	for i := range gateways {
 		if gateways[i].Node != p.node {
@@ -136,14 +130,14 @@ func (p *primary) setPeers(gateways []registry.Gateway) {
 
 // saveOrLog sets stored, and logs an error if the file cannot be written. The caller holds the
 // lock.
-func (p *primary) saveOrLog(updated storedPrimary) {
+func (p *primaryGuard) saveOrLog(updated storedPrimary) {
 	if err := p.save(updated); err != nil {
 		p.log.Error("cannot save the PostgreSQL server in use: after a restart an old primary may be used", "error", err)
 	}
 	p.stored = updated
 }
 
-func (p *primary) save(updated storedPrimary) error {
+func (p *primaryGuard) save(updated storedPrimary) error {
 	if p.path == "" {
 		return nil
 	}
@@ -155,7 +149,7 @@ func (p *primary) save(updated storedPrimary) error {
 }
 
 // exchange sends the server to the other gateways, and stores a newer server from their answers.
-func (p *primary) exchange(ctx context.Context) {
+func (p *primaryGuard) exchange(ctx context.Context) {
 	p.mu.Lock()
 	stored := p.stored
 	p.mu.Unlock()
@@ -177,7 +171,7 @@ func (p *primary) exchange(ctx context.Context) {
 }
 
 // watch runs exchange and connects to the hosts of database.url until ctx ends.
-func (p *primary) watch(ctx context.Context, db *db.DB) {
+func (p *primaryGuard) watch(ctx context.Context, db *db.DB) {
 	logged := fmt.Sprint(db.HostErrors())
 	for ctx.Err() == nil {
 		select {
@@ -210,7 +204,7 @@ func logHosts(log *slog.Logger, err error) {
 
 // accept accepts the refused server and returns a description of it; empty if no server was
 // refused. It returns a Conflict error if another host can be used.
-func (p *primary) accept(ctx context.Context, database *db.DB) (server string, err error) {
+func (p *primaryGuard) accept(ctx context.Context, database *db.DB) (server string, err error) {
 	database.Probe(ctx)
 	refusal, ok := errors.AsType[*db.ServerRefused](database.HostErrors())
 	if !ok {
@@ -223,7 +217,7 @@ func (p *primary) accept(ctx context.Context, database *db.DB) (server string, e
 }
 
 // acceptRefused accepts a refused server and returns a description of it.
-func (p *primary) acceptRefused(refusal *db.ServerRefused) (server string, err error) {
+func (p *primaryGuard) acceptRefused(refusal *db.ServerRefused) (server string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	updated := p.stored

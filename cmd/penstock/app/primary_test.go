@@ -19,7 +19,7 @@ import (
 )
 
 // openTestPrimary opens the primary of a gateway with PostgreSQL.
-func openTestPrimary(t *testing.T, dir string) *primary {
+func openTestPrimary(t *testing.T, dir string) *primaryGuard {
 	t.Helper()
 	cfg := config.Config{DataDir: dir, Database: config.Database{URL: "postgres://h/d"}, Ledger: config.Ledger{MasterKey: "k"}}
 	return relaytest.Must(openPrimary(t.Context(), cfg, "one", slog.New(slog.DiscardHandler)))(t)

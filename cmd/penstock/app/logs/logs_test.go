@@ -64,13 +64,13 @@ func TestRepeatedFaultIsWrittenOncePerWindow(t *testing.T) {
 
 func TestDifferentFaultsAreNotSuppressed(t *testing.T) {
 	for name, write := range map[string]func(*slog.Logger){
-		"another message":    func(l *slog.Logger) { l.Warn("one"); l.Warn("two") },
-		"another level":      func(l *slog.Logger) { l.Warn("one"); l.Error("one") },
-		"another object":     func(l *slog.Logger) { l.Warn("one", "event", "n-u1"); l.Warn("one", "event", "n-u2") },
-		"another error":      func(l *slog.Logger) { l.Warn("one", "error", "refused"); l.Warn("one", "error", "reset") },
+		"another message":                       func(l *slog.Logger) { l.Warn("one"); l.Warn("two") },
+		"another level":                         func(l *slog.Logger) { l.Warn("one"); l.Error("one") },
+		"another object":                        func(l *slog.Logger) { l.Warn("one", "event", "n-u1"); l.Warn("one", "event", "n-u2") },
+		"another error":                         func(l *slog.Logger) { l.Warn("one", "error", "refused"); l.Warn("one", "error", "reset") },
 		"another value of an attribute of With": func(l *slog.Logger) { l.With("kind", "sms").Warn("one"); l.With("kind", "cdr").Warn("one") },
-		"another group":      func(l *slog.Logger) { l.WithGroup("a").Warn("one", "k", 1); l.WithGroup("b").Warn("one", "k", 1) },
-		"information":        func(l *slog.Logger) { l.Info("request"); l.Info("request") },
+		"another group":                         func(l *slog.Logger) { l.WithGroup("a").Warn("one", "k", 1); l.WithGroup("b").Warn("one", "k", 1) },
+		"information":                           func(l *slog.Logger) { l.Info("request"); l.Info("request") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
