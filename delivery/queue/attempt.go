@@ -26,7 +26,7 @@ func (q *Queue) makeAttempt(item *item) {
 		return
 	}
 	d := &item.delivery
-	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.EndpointName()}
+	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.EndpointKey()}
 	if d.Undecryptable {
 		o.State, o.Reason = outbox.Dead, outbox.UndecryptableReason
 		o.Attempt = outbox.Attempt{At: q.deps.Now(), Reason: o.Reason}
@@ -103,7 +103,7 @@ func (q *Queue) send(ctx context.Context, d outbox.Delivery) (r attempt.Result) 
 
 func (q *Queue) outcomeOf(d *outbox.Delivery, p permit, r attempt.Result) outbox.Outcome {
 	now := q.deps.Now()
-	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.EndpointName(), Attempt: r.Attempt, Reason: r.Verdict.PublicReason()}
+	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.EndpointKey(), Attempt: r.Attempt, Reason: r.Verdict.PublicReason()}
 	switch r.Verdict.Class {
 	case delivery.Delivered:
 		o.State = outbox.Delivered

@@ -74,7 +74,7 @@ func newBreakers(d Deps, o Options) *breakers {
 func (b *breakers) acquire(d *outbox.Delivery) (permit, string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	br := b.open[d.EndpointName()]
+	br := b.open[d.EndpointKey()]
 	switch {
 	case br == nil:
 		return permitAttempt, ""
@@ -92,7 +92,7 @@ func (b *breakers) acquire(d *outbox.Delivery) (permit, string) {
 func (b *breakers) record(d *outbox.Delivery, p permit, r attempt.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	endpoint, v := d.EndpointName(), r.Verdict
+	endpoint, v := d.EndpointKey(), r.Verdict
 	br := b.open[endpoint]
 	switch {
 	case v.Class == delivery.Delivered, v.Class == delivery.Dead && r.Attempt.Status != 0:

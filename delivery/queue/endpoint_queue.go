@@ -31,13 +31,13 @@ const (
 func queueName(d *outbox.Delivery) string {
 	switch {
 	case d.Pace != (outbox.Pace{}):
-		return d.EndpointName()
+		return d.EndpointKey()
 	case d.SMS != nil:
 		return "sms"
 	case d.Mail != nil:
 		return "mail"
 	}
-	return d.EndpointName()
+	return d.EndpointKey()
 }
 
 func (i *inFlight) queueFor(d *outbox.Delivery) *endpointQueue {

@@ -56,7 +56,7 @@ func deliveryOf(d outbox.Delivery) deliveryJSON {
 		}),
 	}
 	if d.WaitsFor != "" {
-		view.WaitsFor, view.Endpoint = d.WaitsFor, d.EndpointName()
+		view.WaitsFor, view.Endpoint = d.WaitsFor, d.EndpointKey()
 	}
 	return view
 }

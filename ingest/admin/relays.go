@@ -187,7 +187,7 @@ func (s *Surface) explainRelay(c *fiber.Ctx, sel *selection) error {
 				From: routed.From, To: routed.To, Text: routed.Text, Data: hex.EncodeToString(routed.Data),
 				UDH: hex.EncodeToString(routed.UDH), Coding: int(routed.Coding),
 			},
-			int(routed.Status),
+			int(routed.Stat),
 		},
 		Considered: append([]inbound.ConsideredRelay{}, e.Considered...), Requests: append([]outbox.Outgoing{}, e.Outgoing...),
 	}

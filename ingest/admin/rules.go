@@ -62,7 +62,7 @@ func (s *Surface) alarmsOf(ctx context.Context, found []rule.AccountRecord[rule.
 // listRules lists the rules of one or all accounts, by account and creation.
 func (s *Surface) listRules(c *fiber.Ctx, sel *selection) error {
 	acct, limit := sel.account(), sel.limit()
-	lastRef, createdNs := rule.Ref{}, int64(0)
+	lastRef, createdNs := rule.Cursor{}, int64(0)
 	parseCursor(sel, &lastRef.ID, &lastRef.Account, &createdNs)
 	lastRef.CreatedAt = time.Unix(0, createdNs)
 	if err := sel.Err(); err != nil {

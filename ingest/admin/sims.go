@@ -224,7 +224,7 @@ func (s *Surface) simUsage(c *fiber.Ctx, sel *selection) error {
 		return err
 	}
 	views := httpd.Each(sums, func(s usage.IntervalSum) usageStepJSON {
-		return usageStepJSON{formatTime(s.At), s.Type, s.Bytes, s.Duration, s.Records}
+		return usageStepJSON{formatTime(s.Start), s.Type, s.Bytes, s.Duration, s.Records}
 	})
 	return c.JSON(fiber.Map{"data": views, "meta": fiber.Map{"from": formatTime(span.From), "to": formatTime(span.To), "step": int(step.Seconds())}})
 }

@@ -71,7 +71,7 @@ func answerOf(r TryRequest, arrivals []iot.Arrival, tried []iot.TrialResult) Try
 	for i, t := range tried {
 		a := &arrivals[i]
 		frame := TriedFrame{
-			Event: a.Record, Identifier: a.Frame.Identifier, Sender: a.Frame.Sender, Time: formatTime(t.At),
+			Event: a.RecordID, Identifier: a.Frame.Identifier, Sender: a.Frame.Sender, Time: formatTime(t.Time),
 			Payload: hex.EncodeToString(a.Frame.Payload), TookUS: float64(t.Took) / float64(time.Microsecond),
 			Values: httpd.Each(t.Values, valueOf), Readings: httpd.Each(t.Points, readingOf), Stored: []TriedReading{},
 			Errors: httpd.Each(t.Errors, complaintOf), Warnings: append([]string{}, t.Warnings...),

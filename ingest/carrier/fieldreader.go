@@ -135,11 +135,11 @@ func (f *fieldReader) integer(name string, minimum, maximum int) int {
 }
 
 // statusOf returns the Status of a message whose parts have not been joined.
-func statusOf(m *inbound.Message) inbound.Status {
+func statusOf(m *inbound.Message) inbound.Stat {
 	if m.Part != nil && m.Part.Total > 0 {
 		return inbound.Concatenated
 	}
-	return inbound.StatusOf(m.UDH)
+	return inbound.StatOf(m.UDH)
 }
 
 // keepOctets keeps the octets of a part's text, because a character may continue in the
@@ -155,7 +155,7 @@ func keepOctets(m *inbound.Message, octets []byte) {
 func decodeSeptets(alphabet *sms.Alphabet, m *inbound.Message, octets []byte) (string, error) {
 	l := inbound.LanguagesOf(m)
 	if l != l.Known() {
-		m.Status = inbound.Indecipherable
+		m.Stat = inbound.Indecipherable
 	}
 	return alphabet.DecodeIn(l, octets)
 }

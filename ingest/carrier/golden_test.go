@@ -105,7 +105,7 @@ func resultText(found []inbound.Message, err error) string {
 // messageText returns a message as a line of JSON without empty fields.
 func messageText(m *inbound.Message) string {
 	fields := []any{"id", m.CarrierID, "from", m.From, "to", m.To, "coding", int(m.Coding), "text", m.Text, "data", hex.EncodeToString(m.Data),
-		"udh", hex.EncodeToString(m.UDH), "stat", int(m.Status), "network", m.Network, "reference", m.Reference}
+		"udh", hex.EncodeToString(m.UDH), "stat", int(m.Stat), "network", m.Network, "reference", m.Reference}
 	if !m.SentAt.IsZero() {
 		fields = append(fields, "sent", m.SentAt.Format(time.RFC3339Nano))
 	}

@@ -51,7 +51,7 @@ func (f *fieldReader) readMessage() inbound.Message {
 	f.setAddresses(&m, "from", "to")
 	m.UDH = f.hex("udh", maxUDH)
 	m.Part = f.sar()
-	m.Status = statusOf(&m)
+	m.Stat = statusOf(&m)
 	m.SentAt = f.time("sent_at")
 	f.setContent(&m)
 	return m

@@ -25,7 +25,7 @@ func parseKannel(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, er
 		UDH: []byte(f.optional("udh", maxUDH)),
 	}
 	f.setAddresses(&m, "from", "to")
-	m.Status = inbound.StatusOf(m.UDH)
+	m.Stat = inbound.StatOf(m.UDH)
 	setSentAt(&m, "time", f.optional("time", maxName), parseKannelTime)
 	// Read the text in the coding of %c: 0 and -1 (unknown) are 7-bit, 1 is binary, 2 Unicode.
 	// With mo-recode, Kannel reports Unicode that it has recoded to UTF-8 as 7-bit.

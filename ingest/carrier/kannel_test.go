@@ -37,10 +37,10 @@ func TestKannelPostsAreParsed(t *testing.T) {
 		"Unicode recoded to UTF-8 with a 7-bit coding": {addresses + "text=%E4%BD%A0%26&coding=0&charset=UTF-8", "", changed(func(m *inbound.Message) { m.Text, m.Coding = "你&", sms.UCS2 })},
 		"Unicode of an odd length":                     {addresses + "text=%E4%BD%A0&coding=2", "", changed(func(m *inbound.Message) { m.Text, m.Coding = "你", sms.UCS2 })},
 		"a Unicode part": {addresses + "text=%4F%60%D8&coding=2&udh=%05%00%03%CC%02%01", "", changed(func(m *inbound.Message) {
-			m.Text, m.Octets, m.Coding, m.UDH, m.Status = "你", []byte{0x4f, 0x60, 0xd8}, sms.UCS2, []byte{5, 0, 3, 0xcc, 2, 1}, inbound.Concatenated
+			m.Text, m.Octets, m.Coding, m.UDH, m.Stat = "你", []byte{0x4f, 0x60, 0xd8}, sms.UCS2, []byte{5, 0, 3, 0xcc, 2, 1}, inbound.Concatenated
 		})},
 		"a 7-bit part": {addresses + "text=a&udh=%05%00%03%CC%02%01", "", changed(func(m *inbound.Message) {
-			m.Text, m.UDH, m.Status = "a", []byte{5, 0, 3, 0xcc, 2, 1}, inbound.Concatenated
+			m.Text, m.UDH, m.Stat = "a", []byte{5, 0, 3, 0xcc, 2, 1}, inbound.Concatenated
 		})},
 		"no id":              {"from=%2B447700900123&to=447860000001&smsc=fake&text=a", "", changed(func(m *inbound.Message) { m.CarrierID, m.Text = "", "a" })},
 		"a form in the body": {"", addresses + "text=a%26b", changed(func(m *inbound.Message) { m.Text = "a&b" })},

@@ -40,7 +40,7 @@ func parseSinchSMS(f *fieldReader, kind string) ([]inbound.Message, error) {
 	switch kind {
 	case "mo_binary":
 		m.UDH, m.Coding, m.Data = f.hex("udh", maxUDH), sms.Binary, f.base64("body")
-		m.Status = statusOf(&m)
+		m.Stat = statusOf(&m)
 	case "mo_media":
 		f.object["message"] = f.child("body").first("message", "subject")
 		f.setText(&m, "message", urlsOf(f.child("body").list("media")...))

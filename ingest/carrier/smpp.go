@@ -81,10 +81,10 @@ func parseSMPP(e *intake.Entry, carrier string, defaultAlphabet smpp.Alphabet, g
 	udh, octets, ok := d.Split()
 	if ok {
 		m.UDH = udh
-		m.Status = statusOf(&m)
+		m.Stat = statusOf(&m)
 		err = setSMPPText(&m, smpp.CodingOf(d.DataCoding), defaultAlphabet, gsm, octets)
 	} else {
-		m.Coding, m.Data, m.Status = sms.Binary, octets, inbound.Indecipherable
+		m.Coding, m.Data, m.Stat = sms.Binary, octets, inbound.Indecipherable
 	}
 	if err != nil {
 		return m, err

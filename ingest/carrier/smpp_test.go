@@ -86,32 +86,32 @@ func TestSMPPMessagesAreParsed(t *testing.T) {
 			m.Notes = decoders.Notes{"smpp: octets after the message were ignored, because they are not optional parameters: 1"}
 		})},
 		"a part with an 8-bit reference": {deliver{from: sender, class: 0x40, text: "\x05\x00\x03\x2a\x02\x01a\x1b"}, "", changed(newMessage("a ", sms.GSM), func(m *inbound.Message) {
-			m.UDH, m.Status, m.Octets = []byte("\x05\x00\x03\x2a\x02\x01"), inbound.Concatenated, []byte("a\x1b")
+			m.UDH, m.Stat, m.Octets = []byte("\x05\x00\x03\x2a\x02\x01"), inbound.Concatenated, []byte("a\x1b")
 		})},
 		"a Turkish table": {deliver{from: sender, class: 0x40, text: "\x03\x24\x01\x01a\x1bi\x1be"}, "", changed(newMessage("aı€", sms.GSM), func(m *inbound.Message) {
 			m.UDH = []byte("\x03\x24\x01\x01")
 		})},
 		"a packed part with a Portuguese table": {deliver{from: sender, class: 0x40, text: "\x08\x00\x03\x2a\x02\x01\x25\x01\x03" + string(sms.Pack([]byte("S\x7bo"), 9))}, smpp.AlphabetPacked, changed(newMessage("São", sms.GSM), func(m *inbound.Message) {
-			m.UDH, m.Status, m.Octets = []byte("\x08\x00\x03\x2a\x02\x01\x25\x01\x03"), inbound.Concatenated, []byte("S\x7bo")
+			m.UDH, m.Stat, m.Octets = []byte("\x08\x00\x03\x2a\x02\x01\x25\x01\x03"), inbound.Concatenated, []byte("S\x7bo")
 		})},
 		"an unknown language table": {deliver{from: sender, class: 0x40, text: "\x03\x25\x01\x0e\x40"}, "", changed(newMessage("¡", sms.GSM), func(m *inbound.Message) {
-			m.UDH, m.Status = []byte("\x03\x25\x01\x0e"), inbound.Indecipherable
+			m.UDH, m.Stat = []byte("\x03\x25\x01\x0e"), inbound.Indecipherable
 		})},
 		"a language table with UCS-2": {deliver{from: sender, class: 0x40, coding: 8, text: "\x03\x25\x01\x0e\x00A"}, "", changed(newMessage("A", sms.UCS2), func(m *inbound.Message) {
 			m.UDH = []byte("\x03\x25\x01\x0e")
 		})},
 		"a packed part with a 16-bit reference": {deliver{from: sender, class: 0x40, text: "\x06\x08\x04\x01\x02\x02\x02\xc8\x32\x9b\xfd\x06"}, smpp.AlphabetPacked, changed(newMessage("Hello", sms.GSM), func(m *inbound.Message) {
-			m.UDH, m.Status, m.Octets = []byte("\x06\x08\x04\x01\x02\x02\x02"), inbound.Concatenated, []byte("Hello")
+			m.UDH, m.Stat, m.Octets = []byte("\x06\x08\x04\x01\x02\x02\x02"), inbound.Concatenated, []byte("Hello")
 		})},
 		"a SAR part with the id of the message": {deliver{from: sender, coding: 8, text: "\x00A\xd8", tlvs: "020C 0002 0102 020E 0001 03 020F 0001 02 001E 0002 3700"}, "", changed(newMessage("A", sms.UCS2), func(m *inbound.Message) {
-			m.Part, m.Status, m.Octets = &inbound.Part{Kind: inbound.ReferenceSAR, Reference: 0x0102, Total: 3, Number: 2}, inbound.Concatenated, []byte("\x00A\xd8")
+			m.Part, m.Stat, m.Octets = &inbound.Part{Kind: inbound.ReferenceSAR, Reference: 0x0102, Total: 3, Number: 2}, inbound.Concatenated, []byte("\x00A\xd8")
 			m.CarrierID = "7.2"
 		})},
 		"a header with an element beyond its end": {deliver{from: sender, class: 0x40, text: "\x02\x00\x09hi"}, "", changed(newMessage("hi", sms.GSM), func(m *inbound.Message) {
-			m.UDH, m.Status = []byte("\x02\x00\x09"), inbound.Indecipherable
+			m.UDH, m.Stat = []byte("\x02\x00\x09"), inbound.Indecipherable
 		})},
 		"a header beyond the end of the text": {deliver{from: sender, class: 0x40, text: "\x09hi"}, "", changed(newMessage("", sms.Binary), func(m *inbound.Message) {
-			m.Data, m.Status = []byte("\x09hi"), inbound.Indecipherable
+			m.Data, m.Stat = []byte("\x09hi"), inbound.Indecipherable
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,8 +166,8 @@ func FuzzSMPP(f *testing.F) {
 		if m.CarrierID == "" || m.To == "" || m.Coding == 0 {
 			t.Fatalf("carrier id = %q, to = %q, coding = %d, want all set", m.CarrierID, m.To, m.Coding)
 		}
-		if _, err := sms.ParseUDH(m.UDH); (err != nil) != (m.Status == inbound.Indecipherable) && m.Data == nil && m.Part == nil {
-			t.Fatalf("status for the header %x = %d", m.UDH, m.Status)
+		if _, err := sms.ParseUDH(m.UDH); (err != nil) != (m.Stat == inbound.Indecipherable) && m.Data == nil && m.Part == nil {
+			t.Fatalf("status for the header %x = %d", m.UDH, m.Stat)
 		}
 		if p, ok := inbound.PartOf(&m); ok && (p.Number < 1 || p.Number > p.Total) {
 			t.Fatalf("part = %d of %d", p.Number, p.Total)

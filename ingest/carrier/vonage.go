@@ -54,7 +54,7 @@ func parseVonage(f *fieldReader) ([]inbound.Message, error) {
 		m.Part = &inbound.Part{Kind: inbound.NamedReference(f.required("concat-ref", maxName)), Total: f.integer("concat-total", 1, 255)}
 		m.Part.Number = f.integer("concat-part", 1, max(m.Part.Total, 1))
 	}
-	m.Status = statusOf(&m)
+	m.Stat = statusOf(&m)
 	switch f.text("type") {
 	case "binary":
 		m.Coding, m.Data = sms.Binary, f.hex("data", maxText)

@@ -131,7 +131,7 @@ func (a *api) fill() {
 			{SensorTypeID: "temperature", Key: "t"}, {SensorTypeID: "state", Key: "door"},
 		}}))
 	ingested, err := a.service.Ingest(ctx, []iot.Arrival{{
-		Record: "n1-u1", Account: 1, DecoderID: "d1", ReceivedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		RecordID: "n1-u1", Account: 1, DecoderID: "d1", ReceivedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		Frame: decoders.Frame{Kind: decoders.Uplink, Identifier: "AA:BB:CC:00:11:22", Name: "probe", Object: map[string]any{"t": 21.5, "door": "open & shut"}},
 	}})
 	relaytest.NoError(a.t, err)

@@ -22,7 +22,7 @@ func TestEmptyTextReadingIsListed(t *testing.T) {
 	a := newAPI(t)
 	a.fill()
 	_, err := a.service.Ingest(t.Context(), []iot.Arrival{{
-		Record: "n1-u2", Account: 1, ReceivedAt: time.Date(2026, 3, 1, 13, 0, 0, 0, time.UTC),
+		RecordID: "n1-u2", Account: 1, ReceivedAt: time.Date(2026, 3, 1, 13, 0, 0, 0, time.UTC),
 		Frame: decoders.Frame{Kind: decoders.Uplink, Identifier: "AA:BB:CC:00:11:22", Object: map[string]any{"door": ""}},
 	}})
 	relaytest.NoError(t, err)

@@ -86,7 +86,7 @@ func (a *api) ingestTemperature(record string, degrees float64, delay time.Durat
 	a.t.Helper()
 	receivedAt := a.now.Add(delay)
 	ingested, err := a.service.Ingest(a.t.Context(), []iot.Arrival{{
-		Record: record, Account: 1, ReceivedAt: receivedAt, Frame: decoders.Frame{Kind: decoders.Uplink, Identifier: "aabbcc001122", NetworkTime: receivedAt, Object: map[string]any{"t": degrees, "door": "shut"}},
+		RecordID: record, Account: 1, ReceivedAt: receivedAt, Frame: decoders.Frame{Kind: decoders.Uplink, Identifier: "aabbcc001122", NetworkTime: receivedAt, Object: map[string]any{"t": degrees, "door": "shut"}},
 	}})
 	relaytest.NoError(a.t, err)
 	if ingested[0].Refused != "" {

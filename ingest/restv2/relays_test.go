@@ -216,7 +216,7 @@ func TestTheInboxIsReadAndAcknowledged(t *testing.T) {
 	}
 	relaytest.NoError(t, a.db.Inbound.Keep(t.Context(), []inbound.InboxMessage{
 		message("n1-s1", inbound.Message{Text: "hé & <you>", Coding: sms.GSM, Network: "Example", SentAt: clock().Add(-time.Minute)}),
-		message("n1-s2", inbound.Message{Data: []byte{0, 255}, Coding: sms.Binary, UDH: []byte{6, 5, 4, 11, 132, 35, 240}, Status: inbound.Concatenated}),
+		message("n1-s2", inbound.Message{Data: []byte{0, 255}, Coding: sms.Binary, UDH: []byte{6, 5, 4, 11, 132, 35, 240}, Stat: inbound.Concatenated}),
 	}))
 	text := `{"id":"n1-s1","source":"447700900123","destination":"447860000001","received":"2026-11-20 09:34:15","sent":"2026-11-20 09:33:15",` +
 		`"data":"hé & <you>","code":7,"stat":0,"udh":"","network":"Example","labels":["front"]}`

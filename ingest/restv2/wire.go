@@ -94,7 +94,7 @@ func inboxMessageOf(k inbound.InboxMessage) inboxMessageJSON {
 	m := &k.Message
 	return inboxMessageJSON{
 		ID: m.ID, Source: m.From, Destination: m.To, Received: formatTime(m.ReceivedAt), Sent: httpd.TimeOrNull(m.SentAt, time.DateTime),
-		Data: m.Body(), Code: int(m.Coding), Stat: int(m.Status), UDH: hex.EncodeToString(m.UDH),
+		Data: m.Body(), Code: int(m.Coding), Stat: int(m.Stat), UDH: hex.EncodeToString(m.UDH),
 		Network: m.Network, Labels: append([]string{}, k.Labels...),
 	}
 }

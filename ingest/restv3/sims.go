@@ -112,7 +112,7 @@ func (i input) activation() (a provisioning.Activation) {
 	case nil:
 	case map[string]any:
 		inner := inputFrom(params.OfObject(v))
-		a.New = new(inner.subscriber())
+		a.NewSubscriber = new(inner.subscriber())
 		i.AddAll("subscriber.", inner.Problems)
 	case string, params.QueryText:
 		a.Subscriber = i.Text("subscriber")

@@ -112,7 +112,7 @@ func (i *Inspector) Recent(ctx context.Context, acct relay.AccountID, d iot.Devi
 	}
 	for _, r := range frames {
 		a, ok := r.Arrival(acct)
-		isKnown := slices.ContainsFunc(arrivals, func(known iot.Arrival) bool { return known.Record == r.ID })
+		isKnown := slices.ContainsFunc(arrivals, func(known iot.Arrival) bool { return known.RecordID == r.ID })
 		if ok && !isKnown && a.Frame.Kind == decoders.Uplink {
 			arrivals = append(arrivals, a)
 		}

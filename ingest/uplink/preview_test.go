@@ -110,14 +110,14 @@ func TestFramesDeletedFromTheJournalAreReadFromTheFrameLog(t *testing.T) {
 	relaytest.NoError(t, err)
 	var ids []string
 	for _, a := range got {
-		ids = append(ids, a.Record)
+		ids = append(ids, a.RecordID)
 	}
 	slices.Sort(ids)
 	if !slices.Equal(ids, []string{"n0-u1", "n0-u4", "n1-u1"}) {
 		t.Fatalf("frames = %q, want n0-u1, n0-u4 and n1-u1", ids)
 	}
 	for _, a := range got {
-		switch f := a.Frame; a.Record {
+		switch f := a.Frame; a.RecordID {
 		case "n0-u1":
 			relaytest.Equal(t, "the port", f.FPort, 3)
 			relaytest.Equal(t, "HasFPort", f.HasFPort, true)

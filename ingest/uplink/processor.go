@@ -154,7 +154,7 @@ func (p *Processor) logNotes(arrivals []iot.Arrival, outcomes []iot.Outcome) {
 		}
 	}
 	if count > 0 {
-		p.logger.Info("frames stored with notes", "frames", count, "event", arrivals[example].Record,
+		p.logger.Info("frames stored with notes", "frames", count, "event", arrivals[example].RecordID,
 			"dev_eui", arrivals[example].Frame.Identifier, "note", outcomes[example].Notes[0])
 	}
 }
@@ -164,7 +164,7 @@ func (p *Processor) logNotes(arrivals []iot.Arrival, outcomes []iot.Outcome) {
 // other. A replay assigns the same times.
 func arrival(item *intake.Item, f decoders.Frame, n, count int) iot.Arrival {
 	a := iot.Arrival{Account: item.Entry.Account, ReceivedAt: item.Entry.ReceivedAt, Frame: f, Trace: item.Trace}
-	if a.Record = RecordOf(item, n, count); count > 1 {
+	if a.RecordID = RecordOf(item, n, count); count > 1 {
 		a.Post = item.ID
 		a.ReceivedAt = a.ReceivedAt.Add(time.Duration(n))
 	}
@@ -216,7 +216,7 @@ func (r *postResult) addDuplicate(a *iot.Arrival, outcome iot.Outcome) {
 	}
 	note := "repeats " + eventOf(outcome.Repeats) + ", dropped"
 	if a.Post != "" {
-		note = "frame " + strings.TrimPrefix(a.Record, a.Post+".") + " " + note
+		note = "frame " + strings.TrimPrefix(a.RecordID, a.Post+".") + " " + note
 	}
 	r.repeated = append(r.repeated, note)
 }

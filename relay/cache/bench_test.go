@@ -32,7 +32,7 @@ func benchmarkBatches(b *testing.B, c *IoT) {
 		var points []iot.Point
 		for i := range frames {
 			device := fmt.Sprintf("01jd8q9x7v3k5m2n4p6r8%05d", (n*frames+i)%10_000)
-			seen[i] = iot.FrameKey{Device: device, Dedup: fmt.Sprint("uplink", n), Record: fmt.Sprint("n1-u", n*frames+i)}
+			seen[i] = iot.FrameKey{Device: device, Dedup: fmt.Sprint("uplink", n), RecordID: fmt.Sprint("n1-u", n*frames+i)}
 			heard[device] = timeAt(float64(n))
 			for _, key := range []string{"temperature", "humidity", "battery"} {
 				points = append(points, iot.Point{DeviceID: device, SensorID: device + "." + key, Type: key, Time: timeAt(float64(n)), Value: 21.5})
@@ -58,7 +58,7 @@ func TestABatchAllocatesLittle(t *testing.T) {
 	seen, points := make([]iot.FrameKey, frames), make([]iot.Point, frames)
 	for i := range frames {
 		device := fmt.Sprintf("01jd8q9x7v3k5m2n4p6r8%05d", i%devices)
-		seen[i] = iot.FrameKey{Device: device, Dedup: fmt.Sprint("uplink", i), Record: fmt.Sprint("n1-u", i)}
+		seen[i] = iot.FrameKey{Device: device, Dedup: fmt.Sprint("uplink", i), RecordID: fmt.Sprint("n1-u", i)}
 		points[i] = iot.Point{DeviceID: device, SensorID: device + ".t", Type: "temperature", Time: timeAt(float64(i)), Value: 21.5}
 	}
 	if got := latestByDevice(points); len(got) != devices || len(got[0].fields) != 2 || !strings.HasSuffix(got[0].fields[1], "21.5") {

@@ -255,5 +255,5 @@ func TestTheCacheFollowsAFailover(t *testing.T) {
 // deduplicate stores the record of a frame, which writes to Redis.
 func deduplicate(t *testing.T, db *DB) ([]string, error) {
 	t.Helper()
-	return db.IoT().Deduplicate(t.Context(), framesOf(1, []iot.FrameKey{{Device: "d", Dedup: "a", Record: "r"}}), time.Hour)
+	return db.IoT().Deduplicate(t.Context(), framesOf(1, []iot.FrameKey{{Device: "d", Dedup: "a", RecordID: "r"}}), time.Hour)
 }

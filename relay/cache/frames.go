@@ -27,7 +27,7 @@ func (d *DB) IoT() *IoT { return &IoT{db: d} }
 func (c *IoT) Deduplicate(ctx context.Context, frames []iot.FrameKey, ttl time.Duration) ([]string, error) {
 	records, err := c.records(ctx, frames, ttl, true)
 	for i := range records {
-		records[i] = cmp.Or(records[i], frames[i].Record) // empty if the mark has just expired
+		records[i] = cmp.Or(records[i], frames[i].RecordID) // empty if the mark has just expired
 	}
 	return records, err
 }
@@ -195,9 +195,9 @@ func (s *shard) findRecords(frames []iot.FrameKey, records []string, setMarks bo
 // time may have the same name.
 func markOf(f iot.FrameKey) string {
 	if f.Span == 0 {
-		return f.Record
+		return f.RecordID
 	}
-	return strconv.FormatInt(f.At.UnixNano(), 10) + "|" + f.Record
+	return strconv.FormatInt(f.Time.UnixNano(), 10) + "|" + f.RecordID
 }
 
 // recordOf returns the record of a mark, or an empty string if the mark belongs to another

@@ -92,7 +92,7 @@ func (c *IoT) Heard(ctx context.Context, acct relay.AccountID, deviceIDs []strin
 			return nil, err
 		}
 		for i, id := range chunk {
-			h := iot.LastHeard{At: timeOf(heardAt.Val()[i]), FilledAt: timeOf(filledAt.Val()[i])}
+			h := iot.LastHeard{HeardAt: timeOf(heardAt.Val()[i]), FilledAt: timeOf(filledAt.Val()[i])}
 			if h != (iot.LastHeard{}) {
 				lastHeard[id] = h
 			}

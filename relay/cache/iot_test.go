@@ -88,14 +88,14 @@ func claimsHold(t *testing.T, c *IoT) {
 	} {
 		var frames []iot.FrameKey
 		for _, d := range step.dedup {
-			frames = append(frames, iot.FrameKey{Device: eui, Dedup: d, Record: step.record})
+			frames = append(frames, iot.FrameKey{Device: eui, Dedup: d, RecordID: step.record})
 		}
 		got, err := c.Deduplicate(t.Context(), framesOf(step.acct, frames), time.Hour)
 		if err != nil || !slices.Equal(got, step.want) {
 			t.Errorf("%s: records = %q, error = %v, want %q", step.name, got, err, step.want)
 		}
 	}
-	got, err := c.FirstRecords(t.Context(), framesOf(1, []iot.FrameKey{{Device: eui, Dedup: "new"}, {Device: eui, Dedup: "a", Record: "other"}}), time.Hour)
+	got, err := c.FirstRecords(t.Context(), framesOf(1, []iot.FrameKey{{Device: eui, Dedup: "new"}, {Device: eui, Dedup: "a", RecordID: "other"}}), time.Hour)
 	if err != nil || !slices.Equal(got, []string{"", "n1-u1"}) {
 		t.Errorf("Claimed = %q, error = %v", got, err)
 	}
@@ -107,7 +107,7 @@ func claimsHold(t *testing.T, c *IoT) {
 func claimsExpire(t *testing.T, c *IoT) {
 	const window = 2 * time.Hour
 	claim := func(offset time.Duration, record string) string {
-		records, err := c.shifted(offset).Deduplicate(t.Context(), framesOf(1, []iot.FrameKey{{Device: eui, Dedup: "a", Record: record}}), window)
+		records, err := c.shifted(offset).Deduplicate(t.Context(), framesOf(1, []iot.FrameKey{{Device: eui, Dedup: "a", RecordID: record}}), window)
 		relaytest.NoError(t, err)
 		return records[0]
 	}
@@ -127,7 +127,7 @@ func claimsExpire(t *testing.T, c *IoT) {
 func claimsStay(t *testing.T, c *IoT) {
 	const window = 2 * time.Hour
 	for span, record := range []string{"first", "second", "third", "first", "fourth", "second"} {
-		got, err := c.shifted(time.Duration(span)*window).Deduplicate(t.Context(), framesOf(1, []iot.FrameKey{{Device: eui, Dedup: "a", Record: record}}), window)
+		got, err := c.shifted(time.Duration(span)*window).Deduplicate(t.Context(), framesOf(1, []iot.FrameKey{{Device: eui, Dedup: "a", RecordID: record}}), window)
 		relaytest.NoError(t, err)
 		if got[0] != "first" {
 			t.Errorf("record in span %d = %q, want first", span, got[0])
@@ -138,7 +138,7 @@ func claimsStay(t *testing.T, c *IoT) {
 func claimsOfATime(t *testing.T, c *IoT) {
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	seen := func(record string, offset time.Duration) iot.FrameKey {
-		return iot.FrameKey{Device: eui, Dedup: "0", Record: record, Span: time.Minute, At: noon.Add(offset)}
+		return iot.FrameKey{Device: eui, Dedup: "0", RecordID: record, Span: time.Minute, Time: noon.Add(offset)}
 	}
 	for i, step := range []struct {
 		frames []iot.FrameKey
@@ -158,7 +158,7 @@ func claimsOfATime(t *testing.T, c *IoT) {
 	if err != nil || !slices.Equal(got, []string{"", "r10", ""}) {
 		t.Errorf("Claimed = %q, error = %v", got, err)
 	}
-	if got, err = c.Deduplicate(t.Context(), framesOf(1, []iot.FrameKey{{Device: eui, Dedup: "1", Record: "old"}}), time.Hour); err != nil {
+	if got, err = c.Deduplicate(t.Context(), framesOf(1, []iot.FrameKey{{Device: eui, Dedup: "1", RecordID: "old"}}), time.Hour); err != nil {
 		t.Errorf("records = %q, error = %v", got, err)
 	}
 	timed := seen("new", 0) // the stored mark has no time
@@ -171,7 +171,7 @@ func claimsOfATime(t *testing.T, c *IoT) {
 func manyClaims(t *testing.T, c *IoT) {
 	frames := make([]iot.FrameKey, 3000)
 	for i := range frames {
-		frames[i] = iot.FrameKey{Device: eui, Dedup: fmt.Sprint(i % 2500), Record: fmt.Sprint(i)}
+		frames[i] = iot.FrameKey{Device: eui, Dedup: fmt.Sprint(i % 2500), RecordID: fmt.Sprint(i)}
 	}
 	records, err := c.Deduplicate(t.Context(), framesOf(1, frames), time.Hour)
 	relaytest.NoError(t, err)
@@ -189,14 +189,14 @@ func claimsAreBounded(t *testing.T, c *IoT) {
 	c.db.spans = &spanLimit{maxMarks: maxMarks / 2}
 	allFrames := make([]iot.FrameKey, 3000)
 	for i := range allFrames {
-		allFrames[i] = iot.FrameKey{Device: eui, Dedup: fmt.Sprint(i), Record: fmt.Sprint(i)}
+		allFrames[i] = iot.FrameKey{Device: eui, Dedup: fmt.Sprint(i), RecordID: fmt.Sprint(i)}
 	}
 	claimed := func(c *IoT, acct relay.AccountID, frames []iot.FrameKey) (known int) {
 		t.Helper()
 		records, err := c.FirstRecords(t.Context(), framesOf(acct, frames), window)
 		relaytest.NoError(t, err)
 		for i, record := range records {
-			if record == frames[i].Record {
+			if record == frames[i].RecordID {
 				known++
 			}
 		}
@@ -206,7 +206,7 @@ func claimsAreBounded(t *testing.T, c *IoT) {
 		acct, c := relay.AccountID(1+i/10%2), c.shifted(time.Duration(i)*window/700)
 		claimedBy, err := c.Deduplicate(t.Context(), framesOf(acct, allFrames[i:i+10]), window)
 		relaytest.NoError(t, err)
-		if claimedBy[0] != allFrames[i].Record || claimedBy[9] != allFrames[i+9].Record {
+		if claimedBy[0] != allFrames[i].RecordID || claimedBy[9] != allFrames[i+9].RecordID {
 			t.Fatalf("records of the new frames from %d = %q", i, claimedBy)
 		}
 		lastFrames := allFrames[max(0, i-20) : i+10] // frames of both accounts
@@ -239,7 +239,7 @@ func claimRace(t *testing.T, c *IoT) {
 		wg.Go(func() {
 			frames := make([]iot.FrameKey, 200)
 			for i := range frames {
-				frames[i] = iot.FrameKey{Device: eui, Dedup: fmt.Sprint((i*7 + n*31) % 200), Record: fmt.Sprint("r", n)}
+				frames[i] = iot.FrameKey{Device: eui, Dedup: fmt.Sprint((i*7 + n*31) % 200), RecordID: fmt.Sprint("r", n)}
 			}
 			records, err := c.Deduplicate(t.Context(), framesOf(1, frames), time.Hour)
 			if err != nil {
@@ -385,21 +385,21 @@ func postsAreMerged(t *testing.T, c *IoT) {
 	gw := func(id string, rssi, snr *float64) decoders.Gateway {
 		return decoders.Gateway{ID: id, RSSI: rssi, SNR: snr}
 	}
-	parts := []iot.FramePart{
-		{At: timeAt(10), Gateways: []decoders.Gateway{gw("", new(-90.0), new(7.5)), gw("a|b", new(-90.0), new(7.5))}},
+	posts := []iot.FramePost{
+		{Time: timeAt(10), Gateways: []decoders.Gateway{gw("", new(-90.0), new(7.5)), gw("a|b", new(-90.0), new(7.5))}},
 		{Gateways: []decoders.Gateway{gw("a|b", new(-80.0), new(7.5)), gw("c", nil, new(-3.25))}, Position: &decoders.Position{Latitude: 51.5, Longitude: -0.125}},
 		{Gateways: []decoders.Gateway{gw("a|b", new(-60.0), new(-20.0)), gw("c", new(-118.0), nil), gw("d", nil, nil)}},
 	}
-	want := iot.MergedFrame{At: timeAt(10), Position: parts[1].Position, Gateways: []decoders.Gateway{
+	want := iot.MergedFrame{Time: timeAt(10), Position: posts[1].Position, Gateways: []decoders.Gateway{
 		gw("", new(-90.0), new(7.5)), gw("a|b", new(-80.0), new(7.5)), gw("c", nil, new(-3.25)), gw("d", nil, nil),
 	}}
 	for n, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {0, 0, 2, 1, 1, 2}} {
 		var got []iot.MergedFrame
 		for _, i := range order {
-			p := parts[i]
+			p := posts[i]
 			p.Device, p.Dedup = "dev", fmt.Sprint("f", n)
 			var err error
-			got, err = c.MergeParts(t.Context(), 1, []iot.FramePart{p}, time.Minute)
+			got, err = c.MergePosts(t.Context(), 1, []iot.FramePost{p}, time.Minute)
 			relaytest.NoError(t, err)
 		}
 		if len(got) != 1 {
@@ -407,34 +407,34 @@ func postsAreMerged(t *testing.T, c *IoT) {
 		}
 		relaytest.Equal(t, fmt.Sprint("the merged frame in the order ", order), got[0], want)
 	}
-	var many []iot.FramePart
+	var many []iot.FramePost
 	for i := range 250 {
-		many = append(many, iot.FramePart{Device: fmt.Sprint("dev", i%100), Dedup: fmt.Sprint("f", i), At: timeAt(float64(i))})
+		many = append(many, iot.FramePost{Device: fmt.Sprint("dev", i%100), Dedup: fmt.Sprint("f", i), Time: timeAt(float64(i))})
 	}
-	got, err := c.MergeParts(t.Context(), 2, many, time.Minute)
+	got, err := c.MergePosts(t.Context(), 2, many, time.Minute)
 	relaytest.NoError(t, err)
 	for i := range many {
-		relaytest.Equal(t, fmt.Sprint("the merged frame of part ", i), got[i], iot.MergedFrame{At: many[i].At})
+		relaytest.Equal(t, fmt.Sprint("the merged frame of part ", i), got[i], iot.MergedFrame{Time: many[i].Time})
 	}
-	repeated := iot.FramePart{Device: "dev0", Dedup: "f0", At: timeAt(99)}
-	got, err = c.MergeParts(t.Context(), 2, []iot.FramePart{repeated, {Device: "dev0", Dedup: "g"}}, time.Minute)
+	repeated := iot.FramePost{Device: "dev0", Dedup: "f0", Time: timeAt(99)}
+	got, err = c.MergePosts(t.Context(), 2, []iot.FramePost{repeated, {Device: "dev0", Dedup: "g"}}, time.Minute)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the time of a repeated frame", got[0].At, timeAt(0))
-	relaytest.Equal(t, "the time of a frame without data", got[1].At, time.Time{})
+	relaytest.Equal(t, "the time of a repeated frame", got[0].Time, timeAt(0))
+	relaytest.Equal(t, "the time of a frame without data", got[1].Time, time.Time{})
 }
 
 func postsExpire(t *testing.T, c *IoT) {
 	const window = 2 * time.Hour
-	merge := func(offset time.Duration, p iot.FramePart) iot.MergedFrame {
+	merge := func(offset time.Duration, p iot.FramePost) iot.MergedFrame {
 		p.Device, p.Dedup = "dev", "f"
-		got, err := c.shifted(offset).MergeParts(t.Context(), 1, []iot.FramePart{p}, window)
+		got, err := c.shifted(offset).MergePosts(t.Context(), 1, []iot.FramePost{p}, window)
 		relaytest.NoError(t, err)
 		return got[0]
 	}
-	merge(0, iot.FramePart{At: timeAt(1), Position: &decoders.Position{Latitude: 1}})
-	relaytest.Equal(t, "the frame in the next window", merge(window, iot.FramePart{At: timeAt(2), Position: &decoders.Position{Latitude: 2}}),
-		iot.MergedFrame{At: timeAt(1), Position: &decoders.Position{Latitude: 2}})
-	relaytest.Equal(t, "the frame long after its window", merge(7*window, iot.FramePart{}), iot.MergedFrame{})
+	merge(0, iot.FramePost{Time: timeAt(1), Position: &decoders.Position{Latitude: 1}})
+	relaytest.Equal(t, "the frame in the next window", merge(window, iot.FramePost{Time: timeAt(2), Position: &decoders.Position{Latitude: 2}}),
+		iot.MergedFrame{Time: timeAt(1), Position: &decoders.Position{Latitude: 2}})
+	relaytest.Equal(t, "the frame long after its window", merge(7*window, iot.FramePost{}), iot.MergedFrame{})
 }
 
 func heardGoesForward(t *testing.T, c *IoT) {
@@ -443,7 +443,7 @@ func heardGoesForward(t *testing.T, c *IoT) {
 	}
 	relaytest.NoError(t, c.FillHeard(t.Context(), 1, map[string]time.Time{"d": timeAt(15), "e": timeAt(7)}, timeAt(40)), c.SetHeard(t.Context(), map[relay.AccountID]map[string]time.Time{1: nil}))
 	got, err := c.Heard(t.Context(), 1, []string{"d", "e", "f"})
-	want := map[string]iot.LastHeard{"d": {At: timeAt(20), FilledAt: timeAt(40)}, "e": {At: timeAt(7), FilledAt: timeAt(40)}}
+	want := map[string]iot.LastHeard{"d": {HeardAt: timeAt(20), FilledAt: timeAt(40)}, "e": {HeardAt: timeAt(7), FilledAt: timeAt(40)}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("heard = %v, error = %v, want %v", got, err, want)
 	}
@@ -458,7 +458,7 @@ func deviceWasNeverHeard(t *testing.T, c *IoT) {
 		t.Errorf("heard after the fill = %v, error = %v", got, err)
 	}
 	relaytest.NoError(t, c.SetHeard(t.Context(), map[relay.AccountID]map[string]time.Time{1: map[string]time.Time{"d": timeAt(50)}}))
-	if got, err := c.Heard(t.Context(), 1, []string{"d"}); err != nil || got["d"] != (iot.LastHeard{At: timeAt(50), FilledAt: timeAt(40)}) {
+	if got, err := c.Heard(t.Context(), 1, []string{"d"}); err != nil || got["d"] != (iot.LastHeard{HeardAt: timeAt(50), FilledAt: timeAt(40)}) {
 		t.Errorf("heard after the frame = %v, error = %v", got, err)
 	}
 }
@@ -485,8 +485,8 @@ func accountsAreSeparate(t *testing.T, c *IoT) {
 
 // keysExpire checks that every key has a time to live.
 func keysExpire(t *testing.T, c *IoT) {
-	_, err1 := c.Deduplicate(t.Context(), framesOf(1, []iot.FrameKey{{Device: "d", Dedup: "f", Record: "r"}}), time.Minute)
-	_, err2 := c.MergeParts(t.Context(), 1, []iot.FramePart{{Device: "d", Dedup: "f", At: timeAt(1)}}, time.Minute)
+	_, err1 := c.Deduplicate(t.Context(), framesOf(1, []iot.FrameKey{{Device: "d", Dedup: "f", RecordID: "r"}}), time.Minute)
+	_, err2 := c.MergePosts(t.Context(), 1, []iot.FramePost{{Device: "d", Dedup: "f", Time: timeAt(1)}}, time.Minute)
 	relaytest.NoError(t, err1, err2, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{pointOf("d", "a", 1, 1)})), c.FillLatest(t.Context(), 1, "e", nil, timeAt(1)),
 		c.SetHeard(t.Context(), map[relay.AccountID]map[string]time.Time{1: map[string]time.Time{"d": timeAt(1)}}), c.FillHeard(t.Context(), 1, map[string]time.Time{"d": timeAt(1)}, timeAt(1)))
 	now := spanAt(c.db.now(), time.Minute)

@@ -18,29 +18,29 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// MergeParts merges posts of frames with earlier posts of the same frames. Posts are kept for at
+// MergePosts merges posts of frames with earlier posts of the same frames. Posts are kept for at
 // least ttl and at most twice ttl.
-func (c *IoT) MergeParts(ctx context.Context, acct relay.AccountID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
-	return inChunks(parts, func(chunk []iot.FramePart) ([]iot.MergedFrame, error) { return c.merge(ctx, acct, chunk, ttl) })
+func (c *IoT) MergePosts(ctx context.Context, acct relay.AccountID, posts []iot.FramePost, ttl time.Duration) ([]iot.MergedFrame, error) {
+	return inChunks(posts, func(chunk []iot.FramePost) ([]iot.MergedFrame, error) { return c.merge(ctx, acct, chunk, ttl) })
 }
 
-func (c *IoT) merge(ctx context.Context, acct relay.AccountID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
+func (c *IoT) merge(ctx context.Context, acct relay.AccountID, posts []iot.FramePost, ttl time.Duration) ([]iot.MergedFrame, error) {
 	now := c.db.now()
 	current := spanAt(now, ttl)
 	type deviceFields struct{ previous, current *redis.MapStringStringCmd } // by span
 	devices := make(map[string]*deviceFields)
 	err := c.db.pipeline(ctx, "posts of frames", func(p redis.Pipeliner) {
-		for i := range parts {
-			part := &parts[i]
-			key, frame := keyPosts(acct, part.Device, current), fieldPrefix(part.Dedup)
-			devices[part.Device] = &deviceFields{}
-			if !part.At.IsZero() {
-				p.HSetNX(ctx, key, frame+"at", part.At.UnixNano())
+		for i := range posts {
+			post := &posts[i]
+			key, frame := keyPosts(acct, post.Device, current), fieldPrefix(post.Dedup)
+			devices[post.Device] = &deviceFields{}
+			if !post.Time.IsZero() {
+				p.HSetNX(ctx, key, frame+"at", post.Time.UnixNano())
 			}
-			if position := part.Position; position != nil {
+			if position := post.Position; position != nil {
 				p.HSet(ctx, key, frame+"position", formatFloat(&position.Latitude)+"|"+formatFloat(&position.Longitude))
 			}
-			for _, g := range part.Gateways {
+			for _, g := range post.Gateways {
 				p.HSet(ctx, key, frame+"g:"+formatFloat(g.SNR)+"|"+formatFloat(g.RSSI)+"|"+g.ID, "")
 			}
 		}
@@ -53,11 +53,11 @@ func (c *IoT) merge(ctx context.Context, acct relay.AccountID, parts []iot.Frame
 	if err != nil {
 		return nil, err
 	}
-	mergedFrames := make([]iot.MergedFrame, len(parts))
-	for i, part := range parts {
-		fields := devices[part.Device]
-		if mergedFrames[i], err = mergedFrom(fieldPrefix(part.Dedup), fields.previous.Val(), fields.current.Val()); err != nil {
-			return nil, fmt.Errorf("posts of a frame of %s: %w", part.Device, err)
+	mergedFrames := make([]iot.MergedFrame, len(posts))
+	for i, post := range posts {
+		fields := devices[post.Device]
+		if mergedFrames[i], err = mergedFrom(fieldPrefix(post.Dedup), fields.previous.Val(), fields.current.Val()); err != nil {
+			return nil, fmt.Errorf("posts of a frame of %s: %w", post.Device, err)
 		}
 	}
 	return mergedFrames, nil
@@ -103,9 +103,9 @@ func addField(merged *iot.MergedFrame, name, text string) error {
 		rssi, err2 := parseFloat(signal[1])
 		merged.Gateways = append(merged.Gateways, decoders.Gateway{ID: signal[2], SNR: snr, RSSI: rssi})
 		return errors.Join(err1, err2)
-	case name == "at" && merged.At.IsZero():
+	case name == "at" && merged.Time.IsZero():
 		ns, err := strconv.ParseInt(text, 10, 64)
-		merged.At = time.Unix(0, ns).UTC()
+		merged.Time = time.Unix(0, ns).UTC()
 		return err
 	case name == "position":
 		a, b, _ := strings.Cut(text, "|")

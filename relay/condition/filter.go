@@ -32,7 +32,7 @@ type Message struct {
 	Text        string // hex for a binary message; conditions read the first 2,000 characters
 	Coding      int    // 7, 8 or 16
 	Network     string
-	At          time.Time // in the zone of date, time and weekday
+	ReceivedAt  time.Time // in the zone of date, time and weekday
 }
 
 // messageEnv is the environment of an expression. It has no methods, because an expression could
@@ -113,7 +113,7 @@ func locateError(err error) error {
 func (f *Filter) Holds(m Message) (bool, error) {
 	env := messageEnv{
 		Originator: m.Originator, Destination: m.Destination, Text: firstCharacters(m.Text, maxTextRead), Coding: m.Coding, Network: m.Network,
-		Date: m.At.Format(time.DateOnly), Time: m.At.Format("15:04"), Weekday: weekday(m.At),
+		Date: m.ReceivedAt.Format(time.DateOnly), Time: m.ReceivedAt.Format("15:04"), Weekday: weekday(m.ReceivedAt),
 	}
 	machine := vm.VM{MemoryBudget: maxMemory}
 	v, err := machine.Run(f.code, env)

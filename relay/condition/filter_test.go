@@ -11,7 +11,7 @@ import (
 func testMessage() Message {
 	return Message{
 		Originator: "447700900123", Destination: "447860000001", Text: "STOP it, 你", Coding: 16, Network: "Example",
-		At: time.Date(2026, 7, 3, 9, 5, 0, 0, time.UTC), // a Friday
+		ReceivedAt: time.Date(2026, 7, 3, 9, 5, 0, 0, time.UTC), // a Friday
 	}
 }
 

@@ -20,9 +20,9 @@ func testFrame() Subject {
 			ID: "d1", Identifier: "0102030405060708", Name: "Cold room 1", DecoderID: "dec1", LocationID: "loc1",
 			LastSeenAt: time.Date(2026, 7, 3, 7, 5, 0, 0, time.UTC), Latitude: &latitude,
 		},
-		Uplink: Uplink{FPort: &port, RSSI: &rssi, Time: time.Date(2026, 7, 3, 9, 5, 0, 0, time.UTC)},
-		Event:  map[string]any{"type": "status", "battery": 20.0, "detail": map[string]any{"code": "x1"}},
-		At:     time.Date(2026, 7, 3, 9, 5, 0, 0, time.UTC), // a Friday
+		Uplink:    Uplink{FPort: &port, RSSI: &rssi, Time: time.Date(2026, 7, 3, 9, 5, 0, 0, time.UTC)},
+		Event:     map[string]any{"type": "status", "battery": 20.0, "detail": map[string]any{"code": "x1"}},
+		FrameTime: time.Date(2026, 7, 3, 9, 5, 0, 0, time.UTC), // a Friday
 	}
 }
 

@@ -15,7 +15,7 @@ type Subject struct {
 	Device           Device
 	Uplink           Uplink
 	Event            map[string]any // type and data of a device's event
-	At               time.Time      // time of the frame, in the zone of hour and weekday
+	FrameTime        time.Time      // time of the frame, in the zone of hour and weekday
 }
 
 // Device is the device of a frame. Zero times and nil pointers are missing values.
@@ -69,9 +69,9 @@ func subjectFields() map[string]field {
 		rootValues:            {object, func(s *Subject) any { return s.Values }},
 		rootPrevious:          {object, func(s *Subject) any { return s.Previous }},
 		rootEvent:             {object, func(s *Subject) any { return s.Event }},
-		"hour":                {types.Int, func(s *Subject) any { return s.At.Hour() }},
-		"weekday":             {types.Int, func(s *Subject) any { return weekday(s.At) }},
-		"now":                 {timeType, func(s *Subject) any { return s.At }},
+		"hour":                {types.Int, func(s *Subject) any { return s.FrameTime.Hour() }},
+		"weekday":             {types.Int, func(s *Subject) any { return weekday(s.FrameTime) }},
+		"now":                 {timeType, func(s *Subject) any { return s.FrameTime }},
 		"device.id":           {types.String, func(s *Subject) any { return s.Device.ID }},
 		"device.identifier":   {types.String, func(s *Subject) any { return s.Device.Identifier }},
 		"device.name":         {types.String, func(s *Subject) any { return s.Device.Name }},

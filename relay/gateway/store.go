@@ -109,8 +109,8 @@ func (s *Store) SaveHalt(ctx context.Context, h Halt) error {
 	return s.db.Run(ctx, "halt", db.Upsert("setting", "name", "value"), haltSetting, db.JSON(&h))
 }
 
-// LastWrite returns the time of the last heartbeat of any gateway; zero if there was none.
-func (s *Store) LastWrite(ctx context.Context) (time.Time, error) {
+// LastHeartbeat returns the time of the last heartbeat of any gateway; zero if there was none.
+func (s *Store) LastHeartbeat(ctx context.Context) (time.Time, error) {
 	const query = `
 		SELECT COALESCE(MAX(seen), 0)
 		FROM gateway`

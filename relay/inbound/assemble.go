@@ -28,14 +28,14 @@ func (a assembler) assemble(parts []Message) (m Message, missing []int) {
 	if header, err := sms.ParseUDH(m.UDH); err == nil { // without the concatenation elements
 		m.UDH = slices.DeleteFunc(header, func(e sms.Element) bool { return e.ID == sms.Concat8 || e.ID == sms.Concat16 }).Append(nil)
 	}
-	m.Status, m.Coding = Concatenated, sms.GSM
+	m.Stat, m.Coding = Concatenated, sms.GSM
 	numbers := make(map[int]bool, len(parts))
 	for i := range parts {
 		p := &parts[i]
 		numbers[numberOf(p)] = true
 		m.Notes.Add(p.Notes...)
-		if p.Status == Indecipherable {
-			m.Status = Indecipherable
+		if p.Stat == Indecipherable {
+			m.Stat = Indecipherable
 		}
 		if p.ReceivedAt.After(m.ReceivedAt) {
 			m.ReceivedAt = p.ReceivedAt

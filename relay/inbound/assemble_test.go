@@ -62,7 +62,7 @@ func TestAssemble(t *testing.T) {
 			m, missing := assembler{sms.NewAlphabet()}.assemble(tc.parts)
 			relaytest.Equal(t, "text, data and coding", []any{m.Text, string(m.Data), m.Coding}, []any{tc.text, tc.data, tc.coding})
 			relaytest.Equal(t, "the missing parts", missing, tc.missing)
-			relaytest.Equal(t, "the status", m.Status, Concatenated)
+			relaytest.Equal(t, "the status", m.Stat, Concatenated)
 			relaytest.Equal(t, "the octets", m.Octets, nil)
 			relaytest.Equal(t, "the part", m.Part, nil)
 			relaytest.Equal(t, "the UDH", string(m.UDH), "")
@@ -83,12 +83,12 @@ func TestAssembleDecodesLanguageTables(t *testing.T) {
 		withTable(codedPart(sms.GSM, 3, 4, "\x40"), sms.LockingShift, 3), codedPart(sms.GSM, 4, 4, "\x40"),
 	})
 	relaytest.Equal(t, "text and notes", []string{m.Text, strings.Join(NotesOf(&m), "; ")}, []string{"aıbÍ¡", ""})
-	relaytest.Equal(t, "the status", m.Status, Concatenated)
+	relaytest.Equal(t, "the status", m.Stat, Concatenated)
 	unknown := withTable(codedPart(sms.GSM, 2, 2, "\x40"), sms.LockingShift, 14)
-	unknown.Status = Indecipherable // as the decoder set it
+	unknown.Stat = Indecipherable // as the decoder set it
 	m, _ = assembler{sms.NewAlphabet()}.assemble([]Message{codedPart(sms.GSM, 1, 2, "a"), unknown})
 	relaytest.Equal(t, "the text with an unknown alphabet", m.Text, "a¡")
-	relaytest.Equal(t, "the status with an unknown alphabet", m.Status, Indecipherable)
+	relaytest.Equal(t, "the status with an unknown alphabet", m.Stat, Indecipherable)
 	if notes := strings.Join(NotesOf(&unknown), "; "); !strings.Contains(notes, "language tables 14 (locking) and 0") {
 		t.Errorf("notes = %q, want the unknown language tables", notes)
 	}

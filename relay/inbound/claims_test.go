@@ -13,56 +13,56 @@ import (
 
 func claimCases() cases {
 	return cases{
-		"return the first holder of a key":             claimsReturnTheFirstHolder,
-		"are read by Holder":                           claimsAreRead,
+		"return the first message with a key":          claimsReturnTheFirstMessage,
+		"are read by FirstMessageID":                   claimsAreRead,
 		"may be repeated by another after they expire": claimsExpire,
-		"of two gateways have one holder per key":      claimsCompete,
+		"of two gateways have one message per key":     claimsCompete,
 		"are swept in several transactions":            claimsAreSwept,
 	}
 }
 
-// claim claims keys for an hour and returns their holders.
+// claim claims keys for an hour and returns the ids of the messages that have them.
 func (r *rig) claim(t *testing.T, claims ...Claim) []string {
 	t.Helper()
-	holders, err := r.Claim(t.Context(), claims, time.Hour)
+	firstIDs, err := r.Claim(t.Context(), claims, time.Hour)
 	relaytest.NoError(t, err)
-	return holders
+	return firstIDs
 }
 
-func claimsReturnTheFirstHolder(t *testing.T, s *rig) {
-	if got := s.claim(t, Claim{Key: "a", Holder: "e1"}, Claim{Key: "b", Holder: "e2"}, Claim{Key: "a", Holder: "e3"}); !slices.Equal(got, []string{"e1", "e2", "e1"}) {
-		t.Errorf("holders = %q, want e1, e2 and e1", got)
+func claimsReturnTheFirstMessage(t *testing.T, s *rig) {
+	if got := s.claim(t, Claim{Key: "a", MessageID: "e1"}, Claim{Key: "b", MessageID: "e2"}, Claim{Key: "a", MessageID: "e3"}); !slices.Equal(got, []string{"e1", "e2", "e1"}) {
+		t.Errorf("ids = %q, want e1, e2 and e1", got)
 	}
-	if got := s.claim(t, Claim{Key: "b", Holder: "e9"}, Claim{Key: "a", Holder: "e1"}); !slices.Equal(got, []string{"e2", "e1"}) {
-		t.Errorf("holders of the repeated claims = %q, want e2 and e1", got)
+	if got := s.claim(t, Claim{Key: "b", MessageID: "e9"}, Claim{Key: "a", MessageID: "e1"}); !slices.Equal(got, []string{"e2", "e1"}) {
+		t.Errorf("ids of the repeated claims = %q, want e2 and e1", got)
 	}
 	if got := s.claim(t); len(got) != 0 {
-		t.Errorf("holders without claims = %q, want none", got)
+		t.Errorf("ids without claims = %q, want none", got)
 	}
 }
 
 func claimsAreRead(t *testing.T, s *rig) {
-	if got, err := s.Holder(t.Context(), "k"); got != "" || err != nil {
-		t.Errorf("holder of an unclaimed key = %q, error = %v, want none", got, err)
+	if got, err := s.FirstMessageID(t.Context(), "k"); got != "" || err != nil {
+		t.Errorf("message of an unclaimed key = %q, error = %v, want none", got, err)
 	}
-	s.claim(t, Claim{Key: "k", Holder: "m1"})
-	if got, err := s.Holder(t.Context(), "k"); got != "m1" || err != nil {
-		t.Errorf("holder = %q, error = %v, want m1", got, err)
+	s.claim(t, Claim{Key: "k", MessageID: "m1"})
+	if got, err := s.FirstMessageID(t.Context(), "k"); got != "m1" || err != nil {
+		t.Errorf("message = %q, error = %v, want m1", got, err)
 	}
 }
 
 func claimsExpire(t *testing.T, s *rig) {
-	s.claim(t, Claim{Key: "a", Holder: "e1"}, Claim{Key: "b", Holder: "e1"})
+	s.claim(t, Claim{Key: "a", MessageID: "e1"}, Claim{Key: "b", MessageID: "e1"})
 	s.advance(59 * time.Minute)
-	if got := s.claim(t, Claim{Key: "a", Holder: "e2"}); got[0] != "e1" {
-		t.Errorf("holder before the claim expires = %q, want e1", got)
+	if got := s.claim(t, Claim{Key: "a", MessageID: "e2"}); got[0] != "e1" {
+		t.Errorf("message before the claim expires = %q, want e1", got)
 	}
 	s.advance(time.Minute)
-	if got, err := s.Holder(t.Context(), "a"); got != "" || err != nil {
-		t.Errorf("holder of an expired claim = %q, error = %v, want none", got, err)
+	if got, err := s.FirstMessageID(t.Context(), "a"); got != "" || err != nil {
+		t.Errorf("message of an expired claim = %q, error = %v, want none", got, err)
 	}
-	if got := s.claim(t, Claim{Key: "a", Holder: "e2"}); got[0] != "e2" {
-		t.Errorf("holder after the claim expired = %q, want e2", got)
+	if got := s.claim(t, Claim{Key: "a", MessageID: "e2"}); got[0] != "e2" {
+		t.Errorf("message after the claim expired = %q, want e2", got)
 	}
 	if n := s.sweep(t, "carrier_id"); n != 1 {
 		t.Errorf("remaining claims = %d, want 1", n)
@@ -71,25 +71,25 @@ func claimsExpire(t *testing.T, s *rig) {
 
 func claimsCompete(t *testing.T, s *rig) {
 	stores := []*Store{s.Store, s.secondStore(t)}
-	holders := make([][]string, 8) // of the keys 0 to 49, by call
-	dbtest.RunConcurrently(len(holders), func(i int) {
+	firstIDs := make([][]string, 8) // of the keys 0 to 49, by call
+	dbtest.RunConcurrently(len(firstIDs), func(i int) {
 		var claims []Claim
 		for n := range 50 {
-			claims = append(claims, Claim{Key: fmt.Sprint((n*7 + i) % 50), Holder: fmt.Sprint("m", i)})
+			claims = append(claims, Claim{Key: fmt.Sprint((n*7 + i) % 50), MessageID: fmt.Sprint("m", i)})
 		}
 		got, err := stores[i%2].Claim(t.Context(), claims, time.Hour)
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		holders[i] = make([]string, 50)
+		firstIDs[i] = make([]string, 50)
 		for n := range claims {
-			holders[i][(n*7+i)%50] = got[n]
+			firstIDs[i][(n*7+i)%50] = got[n]
 		}
 	})
-	for i := range holders {
-		if !slices.Equal(holders[i], holders[0]) || slices.Contains(holders[i], "") {
-			t.Errorf("holders of call %d = %q, want %q as in call 0", i, holders[i], holders[0])
+	for i := range firstIDs {
+		if !slices.Equal(firstIDs[i], firstIDs[0]) || slices.Contains(firstIDs[i], "") {
+			t.Errorf("ids of call %d = %q, want %q as in call 0", i, firstIDs[i], firstIDs[0])
 		}
 	}
 }
@@ -97,7 +97,7 @@ func claimsCompete(t *testing.T, s *rig) {
 func claimsAreSwept(t *testing.T, s *rig) {
 	var claims []Claim
 	for n := range db.MaxSweep + 10 {
-		claims = append(claims, Claim{Key: fmt.Sprint(n), Holder: "m"})
+		claims = append(claims, Claim{Key: fmt.Sprint(n), MessageID: "m"})
 	}
 	s.claim(t, claims...)
 	if n := s.sweep(t, "carrier_id"); n != len(claims) {

@@ -40,9 +40,9 @@ type Decision struct {
 	InboxMessage *InboxMessage
 }
 
-// Decide routes a message over the candidate routes of its number. It is pure: the same message and
-// relays give the same deliveries with the same ids.
-func Decide(m *Message, routes []*Route, s Settings) Decision {
+// Decide selects the relay of a message among the relays of its number. It is pure: the same message
+// and relays give the same deliveries with the same ids.
+func Decide(m *Message, relays []*CompiledRelay, s Settings) Decision {
 	s.Zone, s.MailDomain = cmp.Or(s.Zone, time.UTC), cmp.Or(s.MailDomain, "penstock.invalid")
 	d := Decision{State: event.Quarantined}
 	switch {
@@ -56,8 +56,8 @@ func Decide(m *Message, routes []*Route, s Settings) Decision {
 		d.Reason = fmt.Sprintf("unknown coding %d", m.Coding)
 		return d
 	}
-	route, err := d.match(m, routes, s.Zone)
-	if route == nil {
+	matched, err := d.match(m, relays, s.Zone)
+	if matched == nil {
 		// The reason does not name relays of other accounts.
 		d.State, d.Reason = event.Unrouted, "no relay for "+m.To
 		if m.Account != 0 {
@@ -74,26 +74,26 @@ func Decide(m *Message, routes []*Route, s Settings) Decision {
 		}
 		return d
 	}
-	d.Matched = &route.Relay
-	if err = cmp.Or(route.broken, err); err != nil {
+	d.Matched = &matched.Relay
+	if err = cmp.Or(matched.broken, err); err != nil {
 		d.Reason = err.Error()
 		return d
 	}
-	d.State, d.Deliveries = event.Done, route.deliveries(m, s)
+	d.State, d.Deliveries = event.Done, matched.deliveries(m, s)
 	switch {
-	case route.Action.Name == DesktopSMS:
-		d.InboxMessage = &InboxMessage{Account: route.Account, Relay: route.ID, Labels: route.Action.Parameters, Message: *m}
-		d.Outcome = route.label() + " keeps the message in its inbox"
+	case matched.Action.Name == DesktopSMS:
+		d.InboxMessage = &InboxMessage{Account: matched.Account, Relay: matched.ID, Labels: matched.Action.Parameters, Message: *m}
+		d.Outcome = matched.label() + " keeps the message in its inbox"
 	case len(d.Deliveries) == 0:
-		d.Outcome = route.label() + " discards the message"
+		d.Outcome = matched.label() + " discards the message"
 	default:
-		d.Outcome = route.label() + " forwards the message"
+		d.Outcome = matched.label() + " forwards the message"
 	}
 	return d
 }
 
-// Route is a relay with its compiled endpoints and filter.
-type Route struct {
+// CompiledRelay is a relay with its compiled endpoints and filter.
+type CompiledRelay struct {
 	Relay
 	parameterKind ParameterKind // of the action
 	endpoints     []*Template
@@ -106,34 +106,34 @@ type Route struct {
 
 // Compile compiles a relay. Messages of a relay that is not valid any more are quarantined with
 // the reason.
-func Compile(r Relay) *Route {
-	route := &Route{Relay: r}
+func Compile(r Relay) *CompiledRelay {
+	compiled := &CompiledRelay{Relay: r}
 	if r.Undecryptable {
-		route.broken = fmt.Errorf("%s cannot be used: %w, then replay the message", r.label(), relay.ErrUndecryptable)
-		return route
+		compiled.broken = fmt.Errorf("%s cannot be used: %w, then replay the message", r.label(), relay.ErrUndecryptable)
+		return compiled
 	}
 	if r.Filter != "" {
 		var err error
-		if route.filter, err = condition.CompileFilter(r.Filter); err != nil {
-			route.broken = fmt.Errorf("%s cannot be used: its condition is not valid: %w", r.label(), err)
-			return route
+		if compiled.filter, err = condition.CompileFilter(r.Filter); err != nil {
+			compiled.broken = fmt.Errorf("%s cannot be used: its condition is not valid: %w", r.label(), err)
+			return compiled
 		}
 	}
 	// Unknown placeholders in a query are accepted, because earlier versions did not refuse
 	// them.
 	if err := cmp.Or(r.Action.validate(r.Kind, func(*Template) error { return nil }), r.checkSIM()); err != nil {
 		fields := relay.FieldsOf(err)
-		route.broken = fmt.Errorf("%s cannot be used: %s", r.label(), strings.Join(slices.Concat(fields["action"], fields["parameters"]), " "))
-		return route
+		compiled.broken = fmt.Errorf("%s cannot be used: %s", r.label(), strings.Join(slices.Concat(fields["action"], fields["parameters"]), " "))
+		return compiled
 	}
 	info, _ := actionOf(r.Kind, r.Action.Name)
-	if route.parameterKind = info.ParameterKind; route.parameterKind == urls {
+	if compiled.parameterKind = info.ParameterKind; compiled.parameterKind == urls {
 		for _, p := range r.Action.Parameters {
 			t, _ := CompileURL(r.Kind, p) // just validated
-			route.endpoints = append(route.endpoints, t)
+			compiled.endpoints = append(compiled.endpoints, t)
 		}
 	}
-	return route
+	return compiled
 }
 
 // ConsideredRelay is a relay that was considered for a message.
@@ -148,13 +148,14 @@ type ConsideredRelay struct {
 	Holds  *bool  `json:"holds,omitempty"`
 }
 
-// match selects the route of a message: the exact virtual number, otherwise the longest prefix,
-// among the routes of the message's account whose filter the message meets. It sets Considered
-// and MatchReason. If the evaluation of a filter fails, match returns its route and the error.
-func (d *Decision) match(m *Message, routes []*Route, zone *time.Location) (matched *Route, err error) {
-	sorted := slices.SortedFunc(slices.Values(routes), func(a, b *Route) int {
+// match selects the relay of a message: the exact virtual number, otherwise the longest prefix,
+// among the relays of the message's account whose filter the message meets. It sets Considered
+// and MatchReason. If the evaluation of a filter fails, match returns its relay and the error.
+func (d *Decision) match(m *Message, relays []*CompiledRelay, zone *time.Location) (matched *CompiledRelay, err error) {
+	kindOrder := []Kind{VirtualNumber, Geographic}
+	sorted := slices.SortedFunc(slices.Values(relays), func(a, b *CompiledRelay) int {
 		return cmp.Or(
-			-cmp.Compare(a.Kind, b.Kind), // vmn before geo
+			cmp.Compare(slices.Index(kindOrder, a.Kind), slices.Index(kindOrder, b.Kind)),
 			cmp.Compare(len(b.Number), len(a.Number)),
 			cmp.Compare(a.Account, b.Account),
 			cmp.Compare(a.ID, b.ID),
@@ -176,7 +177,7 @@ func (d *Decision) match(m *Message, routes []*Route, zone *time.Location) (matc
 		default:
 			// The filter gets the time of receipt, so that a replay decides as the first time.
 			holds, filterErr := r.filter.Holds(condition.Message{
-				Originator: m.From, Destination: m.To, Text: m.Body(), Coding: int(m.Coding), Network: network(view{m, zone}), At: m.ReceivedAt.In(zone),
+				Originator: m.From, Destination: m.To, Text: m.Body(), Coding: int(m.Coding), Network: networkOf(view{m, zone}), ReceivedAt: m.ReceivedAt.In(zone),
 			})
 			c.Holds = &holds
 			if !holds && filterErr == nil {
@@ -192,7 +193,7 @@ func (d *Decision) match(m *Message, routes []*Route, zone *time.Location) (matc
 	return matched, err
 }
 
-func (r *Route) fits(number string) (bool, string) {
+func (r *CompiledRelay) fits(number string) (bool, string) {
 	if r.Kind == VirtualNumber {
 		return r.Number == number, "its number is " + r.Number
 	}

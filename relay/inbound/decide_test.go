@@ -37,12 +37,12 @@ func TestDecideSelectsTheRelay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := sample()
 			m.Account, m.To = tc.acct, tc.number
-			var routes []*Route
+			var compiled []*CompiledRelay
 			for _, r := range relays {
-				routes = append(routes, Compile(r))
+				compiled = append(compiled, Compile(r))
 			}
 			for range 2 { // in both orders
-				d := Decide(m, routes, Settings{})
+				d := Decide(m, compiled, Settings{})
 				got := ""
 				if d.Matched != nil {
 					got = d.Matched.ID
@@ -50,7 +50,7 @@ func TestDecideSelectsTheRelay(t *testing.T) {
 				if got != tc.want || (d.State == event.Unrouted) != (tc.want == "") {
 					t.Errorf("matched relay = %q, want %q; the message is %s (%s)", got, tc.want, d.State, d.Reason)
 				}
-				slices.Reverse(routes)
+				slices.Reverse(compiled)
 			}
 		})
 	}
@@ -64,7 +64,7 @@ func TestAStoredRelayWithAnUnknownPlaceholderWorks(t *testing.T) {
 	if r.Validate(nil) == nil {
 		t.Error("Validate returned no error for an unknown placeholder")
 	}
-	d := Decide(sample(), []*Route{Compile(r)}, Settings{})
+	d := Decide(sample(), []*CompiledRelay{Compile(r)}, Settings{})
 	if len(d.Deliveries) != 1 {
 		t.Fatalf("%d deliveries, want 1", len(d.Deliveries))
 	}
@@ -86,7 +86,7 @@ func TestPostSendsEveryPlaceholderAsAField(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := sample()
 			m.Text = "a&b=c+"
-			d := Decide(m, []*Route{Compile(tc.r)}, Settings{Zone: london(t)}).Deliveries[0]
+			d := Decide(m, []*CompiledRelay{Compile(tc.r)}, Settings{Zone: london(t)}).Deliveries[0]
 			relaytest.Equal(t, "the body", string(d.Request.Body), tc.want)
 			relaytest.Equal(t, "method, URL and content type", []string{d.Request.Method, d.Request.URL, d.Request.ContentType},
 				[]string{"POST", "http://h/?i=n1-42", "application/x-www-form-urlencoded"})
@@ -110,7 +110,7 @@ func TestEmail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := sample()
 			m.From, m.Text = tc.sender, "first\r\nsecond"
-			ds := Decide(m, []*Route{Compile(geo("g1", "44", Email, "a@example.com", "b@example.com"))}, Settings{MailDomain: "gw.example"}).Deliveries
+			ds := Decide(m, []*CompiledRelay{Compile(geo("g1", "44", Email, "a@example.com", "b@example.com"))}, Settings{MailDomain: "gw.example"}).Deliveries
 			if len(ds) != 2 || ds[0].ID == ds[1].ID {
 				t.Fatalf("got %d deliveries, want 2 with different ids", len(ds))
 			}
@@ -157,16 +157,16 @@ func TestDeliveryIDs(t *testing.T) {
 // deliveryIDs returns the ids of the deliveries of a message to a relay.
 func deliveryIDs(t *testing.T, m *Message, r Relay) (ids []string) {
 	t.Helper()
-	for _, d := range Decide(m, []*Route{Compile(r)}, Settings{}).Deliveries {
+	for _, d := range Decide(m, []*CompiledRelay{Compile(r)}, Settings{}).Deliveries {
 		ids = append(ids, d.ID)
 	}
 	return ids
 }
 
-func TestStatusOf(t *testing.T) {
+func TestStatOf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		udh  string
-		want Status
+		want Stat
 	}{
 		"no UDH":                     {"", Normal},
 		"ports":                      {"\x06\x05\x04\x0b\x84\x23\xf0", Normal},
@@ -174,7 +174,7 @@ func TestStatusOf(t *testing.T) {
 		"a part by 16-bit reference": {"\x06\x08\x04\xab\xcd\x03\x02", Concatenated},
 		"a truncated UDH":            {"\x05\x00\x03", Indecipherable},
 	} {
-		if got := StatusOf([]byte(tc.udh)); got != tc.want {
+		if got := StatOf([]byte(tc.udh)); got != tc.want {
 			t.Errorf("%s: status = %d, want %d", name, got, tc.want)
 		}
 	}
@@ -185,7 +185,7 @@ func TestAnUndecryptableRelayQuarantinesItsMessages(t *testing.T) {
 	undecryptable := Relay{ID: "v", Kind: VirtualNumber, Number: "447860000001", Undecryptable: true}
 	m := sample()
 	m.To = undecryptable.Number
-	d := Decide(m, []*Route{Compile(undecryptable), Compile(geo("g", "44", BlackHole))}, Settings{})
+	d := Decide(m, []*CompiledRelay{Compile(undecryptable), Compile(geo("g", "44", BlackHole))}, Settings{})
 	relaytest.Equal(t, "the state", d.State, event.Quarantined)
 	if want := "the virtual number relay v cannot be used: " + relay.ErrUndecryptable.Error() + ", then replay the message"; d.Reason != want {
 		t.Errorf("reason = %q, want %q", d.Reason, want)

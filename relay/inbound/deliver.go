@@ -18,7 +18,7 @@ import (
 
 // deliveries returns one delivery per parameter, and none for an action that discards messages
 // or puts them into an inbox.
-func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
+func (r *CompiledRelay) deliveries(m *Message, s Settings) []outbox.Delivery {
 	if r.Action.Name == MVNO { // to the operator, for the SIM that the relay names
 		d := r.delivery(m, "sim:"+r.ICCID, 0)
 		d.SIM = &outbox.SIM{ICCID: r.ICCID, From: m.From, To: m.To, Text: m.Text, Data: m.Data, UDH: m.UDH, Coding: int(m.Coding)}
@@ -45,7 +45,7 @@ func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
 // index of the parameter. The id derives from the message and the parameter: a message that is
 // processed twice is delivered once, and a replay after a correction of the parameter delivers
 // the message to the corrected target.
-func (r *Route) delivery(m *Message, target string, index int) outbox.Delivery {
+func (r *CompiledRelay) delivery(m *Message, target string, index int) outbox.Delivery {
 	h := sha256.New()
 	var n [8]byte
 	for _, s := range []string{m.ID, r.Account.String(), string(r.Kind), r.ID, r.Action.Name, target} {
@@ -66,11 +66,11 @@ func request(k Kind, action string, t *Template, v view) *outbox.Request {
 	r := &outbox.Request{Method: "GET", URL: t.expand(v)}
 	switch action {
 	case HTTPPost:
-		r.Method, r.ContentType, r.Body = "POST", "application/x-www-form-urlencoded", form(placeholders(k), v)
+		r.Method, r.ContentType, r.Body = "POST", "application/x-www-form-urlencoded", formBody(placeholders(k), v)
 	case DialoguePost:
-		r.Method, r.ContentType, r.Body = "POST", "application/x-www-form-urlencoded", form(dialogue(v), v)
+		r.Method, r.ContentType, r.Body = "POST", "application/x-www-form-urlencoded", formBody(dialogue(v), v)
 	case DialogueGet:
-		r.URL = addQuery(r.URL, form(dialogue(v), v))
+		r.URL = addQuery(r.URL, formBody(dialogue(v), v))
 	case InboundGW:
 		m := gatewayMessage{
 			ID: v.ID, From: v.From, To: v.To, UDH: hex.EncodeToString(v.UDH), Coding: v.Coding,
@@ -88,7 +88,7 @@ func request(k Kind, action string, t *Template, v view) *outbox.Request {
 	return r
 }
 
-func form(placeholders []placeholder, v view) []byte {
+func formBody(placeholders []placeholder, v view) []byte {
 	var body []byte
 	for _, f := range placeholders {
 		if len(body) > 0 {
@@ -162,17 +162,17 @@ func dialogue(v view) []placeholder {
 	// The general data coding scheme without class or compression (TS 23.038, 4).
 	schemes := map[sms.Coding]int{sms.GSM: 0x00, sms.Binary: 0x04, sms.UCS2: 0x08}
 	fields := []placeholder{
-		{field: "X-E3-ID", value: id},
-		{field: "X-E3-Originating-Address", value: sender},
-		{field: "X-E3-Destination-Address", value: recipient},
+		{field: "X-E3-ID", value: idOf},
+		{field: "X-E3-Originating-Address", value: senderOf},
+		{field: "X-E3-Destination-Address", value: recipientOf},
 		{field: "X-E3-Timestamp", value: func(v view) string { return v.ReceivedAt.UTC().Format("2006-01-02 15:04:05.000000") }},
 		{field: "X-E3-Data-Coding-Scheme", value: func(v view) string { return fmt.Sprintf("%02x", schemes[v.Coding]) }},
-		{field: "X-E3-User-Data-Header", value: udh},
+		{field: "X-E3-User-Data-Header", value: udhOf},
 	}
 	if v.Coding == sms.Binary {
 		return append(fields, placeholder{field: "X-E3-Hex-Message", value: func(v view) string { return hex.EncodeToString(v.Data) }})
 	}
-	return append(fields, placeholder{field: "X-E3-Message", value: body})
+	return append(fields, placeholder{field: "X-E3-Message", value: bodyOf})
 }
 
 func addQuery(url string, query []byte) string {

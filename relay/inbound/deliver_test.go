@@ -16,7 +16,7 @@ import (
 // decide returns the decision on a message to a virtual number with the action.
 func decide(t *testing.T, m *Message, action string, parameters ...string) Decision {
 	t.Helper()
-	d := Decide(m, []*Route{Compile(vmn("v1", m.To, action, parameters...))}, Settings{Zone: london(t), MailDomain: "gw.example"})
+	d := Decide(m, []*CompiledRelay{Compile(vmn("v1", m.To, action, parameters...))}, Settings{Zone: london(t), MailDomain: "gw.example"})
 	if d.State != event.Done {
 		t.Fatalf("state with action %s = %s (%s), want done", action, d.State, d.Reason)
 	}
@@ -157,14 +157,14 @@ func TestDesktopMessagesAreStoredInTheInbox(t *testing.T) {
 func TestEachParameterIsAnEndpointWithThePaceOfTheRelay(t *testing.T) {
 	r := vmn("v1", "447860000001", HTTPGet, "http://h/a?m=%msg", "http://h/b")
 	r.Pace = outbox.Pace{Concurrency: 2, PerSecond: 0.5, Ordered: true}
-	first := Decide(sample(), []*Route{Compile(r)}, Settings{}).Deliveries
+	first := Decide(sample(), []*CompiledRelay{Compile(r)}, Settings{}).Deliveries
 	m := sample()
 	m.ID, m.Text = "other", "another text"
-	second := Decide(m, []*Route{Compile(r)}, Settings{}).Deliveries
+	second := Decide(m, []*CompiledRelay{Compile(r)}, Settings{}).Deliveries
 	if first[0].Endpoint == first[1].Endpoint {
 		t.Errorf("both parameters have the endpoint %q", first[0].Endpoint)
 	}
 	relaytest.Equal(t, "the endpoints of the second message", []string{second[0].Endpoint, second[1].Endpoint}, []string{first[0].Endpoint, first[1].Endpoint})
 	relaytest.Equal(t, "the pace", first[0].Pace, r.Pace)
-	relaytest.Equal(t, "the name of the endpoint", first[0].EndpointName(), first[0].Endpoint)
+	relaytest.Equal(t, "the name of the endpoint", first[0].EndpointKey(), first[0].Endpoint)
 }

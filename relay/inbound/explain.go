@@ -30,7 +30,7 @@ func (s *Service) Explain(ctx context.Context, m Message) (Explanation, error) {
 	if m.ReceivedAt.IsZero() {
 		m.ReceivedAt = s.o.Now().UTC()
 	}
-	routes, err := s.routeCache.routes(ctx, []string{m.To})
+	relays, err := s.relayCache.relays(ctx, []string{m.To})
 	if err != nil {
 		return Explanation{}, fmt.Errorf("inbound: relays: %w", err)
 	}
@@ -39,7 +39,7 @@ func (s *Service) Explain(ctx context.Context, m Message) (Explanation, error) {
 		e.Part = &p
 		e.Message, e.MissingParts = s.assembler.assemble([]Message{m})
 	}
-	e.Decision = Decide(&e.Message, routes[m.To], s.o.Settings)
+	e.Decision = Decide(&e.Message, relays[m.To], s.o.Settings)
 	e.Outgoing, err = outbox.Preview(ctx, e.Deliveries, s.deps.Preview)
 	return e, err
 }
@@ -62,7 +62,7 @@ func (s *Service) Try(ctx context.Context, r Relay, t Trial) (Explanation, error
 	if !s.assembler.alphabet.Fits(t.Text) {
 		m.Coding = sms.UCS2
 	}
-	e := Explanation{Message: m, Decision: Decide(&m, []*Route{Compile(r)}, s.o.Settings)}
+	e := Explanation{Message: m, Decision: Decide(&m, []*CompiledRelay{Compile(r)}, s.o.Settings)}
 	var err error
 	if e.Outgoing, err = outbox.Preview(ctx, e.Deliveries, s.deps.Preview); err != nil || !t.Send {
 		return e, err

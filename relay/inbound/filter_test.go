@@ -10,9 +10,9 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// filtered returns routes with filters: a virtual number and prefixes of the number.
-func filtered(number, long, short string) []*Route {
-	return []*Route{
+// filtered returns relays with filters: a virtual number and prefixes of the number.
+func filtered(number, long, short string) []*CompiledRelay {
+	return []*CompiledRelay{
 		Compile(Relay{ID: "v1", Account: 1, Kind: VirtualNumber, Number: "447860000001", Action: Action{Name: Inactive}, Filter: number}),
 		Compile(Relay{ID: "long", Account: 1, Kind: Geographic, Number: "4478", Action: Action{Name: BlackHole}, Filter: long}),
 		Compile(Relay{ID: "short", Account: 1, Kind: Geographic, Number: "44", Action: Action{Name: BlackHole}, Filter: short}),

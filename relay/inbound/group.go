@@ -70,9 +70,9 @@ type readyRow struct {
 func (g *group) add(p *part, total int, t groupTimes) (added AddResult, err error) {
 	if assigned := g.find(func(q *part) bool { return q.id == p.id && q.message != "" }); assigned != nil {
 		if g.ready[assigned.message] {
-			return AddResult{State: Completed, Holder: assigned.message}, nil
+			return AddResult{State: Completed, MessageID: assigned.message}, nil
 		}
-		return AddResult{State: RouteAgain, Holder: assigned.message}, nil
+		return AddResult{State: RouteAgain, MessageID: assigned.message}, nil
 	}
 	// Repeated parts have no doc.
 	if w := g.find(func(w *part) bool { return w.message == "" && w.doc != "" && w.number == p.number }); w != nil {
@@ -82,7 +82,7 @@ func (g *group) add(p *part, total int, t groupTimes) (added AddResult, err erro
 		if w.digest == p.digest {
 			p.doc = ""
 			g.put(p)
-			return AddResult{State: Repeated, Holder: w.id}, nil
+			return AddResult{State: Repeated, MessageID: w.id}, nil
 		}
 		if added.Dropped, err = g.dropRepetition(t); err != nil {
 			return added, err
@@ -97,7 +97,7 @@ func (g *group) add(p *part, total int, t groupTimes) (added AddResult, err erro
 	}
 	added.State = Waiting
 	if len(g.waiting()) == total {
-		added.State, added.Holder = Completed, g.close(t, t.leaseEnd)
+		added.State, added.MessageID = Completed, g.close(t, t.leaseEnd)
 	}
 	return added, nil
 }

@@ -12,7 +12,7 @@ import (
 type groupStep struct {
 	time int64
 	op   string // "<number> <id> <content>" adds a part; "due" and "end <id>"
-	want string // "<state> <holder> <contents>"
+	want string // "<state> <message id> <contents>"
 }
 
 func TestGroup(t *testing.T) {
@@ -105,9 +105,9 @@ func (s groupStep) do(g *group) string {
 		return err.Error()
 	}
 	added, err := g.add(&part{id: id, number: number, digest: content, doc: doc}, 2, times)
-	result := string(added.State) + " " + added.Holder
+	result := string(added.State) + " " + added.MessageID
 	if added.State == Completed || added.State == RouteAgain {
-		result += " " + g.contents(added.Holder)
+		result += " " + g.contents(added.MessageID)
 	}
 	result = strings.TrimSpace(result)
 	if err != nil || added.Dropped.Repeats != "" {

@@ -14,14 +14,14 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// Status is the value of the placeholder %stat.
-type Status int
+// Stat is the value of the placeholder %stat.
+type Stat int
 
-// The statuses. Concatenated is the status of a joined message and of a single part.
+// The values of %stat. Concatenated is the value for a joined message and for a single part.
 const (
-	Normal         Status = 0
-	Concatenated   Status = 1
-	Indecipherable Status = 2 // the UDH is invalid or names an unknown language table
+	Normal         Stat = 0
+	Concatenated   Stat = 1
+	Indecipherable Stat = 2 // the UDH is invalid or names an unknown language table
 )
 
 // Message is a short message as a carrier delivered it.
@@ -47,7 +47,7 @@ type Message struct {
 	// or UTF-16. A character may continue in the next part.
 	Octets []byte `json:",omitempty"`
 	Coding sms.Coding
-	Status Status
+	Stat   Stat `json:"Status"`
 	// Notes describe content of the message that was accepted but not used.
 	Notes  decoders.Notes `json:",omitempty"`
 	SentAt time.Time      // zero if the carrier does not report it
@@ -93,8 +93,8 @@ func NotesOf(m *Message) (notes decoders.Notes) {
 	return notes
 }
 
-// StatusOf returns the status of a message that was not joined, by its UDH.
-func StatusOf(udh []byte) Status {
+// StatOf returns the Stat of a message that was not joined, by its UDH.
+func StatOf(udh []byte) Stat {
 	header, err := sms.ParseUDH(udh)
 	if err != nil {
 		return Indecipherable

@@ -65,7 +65,7 @@ func TestExplainChangesNothing(t *testing.T) {
 	relaytest.Equal(t, "the number of the part", e.Part.Number, 2)
 	relaytest.Equal(t, "the missing parts", e.MissingParts, []int{1, 3})
 	relaytest.Equal(t, "the text of the message", e.Message.Text, "[…]two[…]")
-	relaytest.Equal(t, "the status of the message", e.Message.Status, Concatenated)
+	relaytest.Equal(t, "the status of the message", e.Message.Stat, Concatenated)
 	for _, table := range []string{"delivery", "carrier_id", "part"} {
 		relaytest.Equal(t, "the rows of "+table, w.rows(table), 0)
 	}

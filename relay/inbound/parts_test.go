@@ -39,7 +39,7 @@ func arrival(group string, number, total int, id, content string) PartArrival {
 	}
 }
 
-// add adds one part and returns "state holder texts".
+// add adds one part and returns "state message-id texts".
 func (d *partsDriver) add(group string, number, total int, id, content string) string {
 	d.Helper()
 	got, err := d.store.Add(d.Context(), []PartArrival{arrival(group, number, total, id, content)}, d.times())
@@ -47,7 +47,7 @@ func (d *partsDriver) add(group string, number, total int, id, content string) s
 		d.Error(err)
 		return err.Error()
 	}
-	return strings.TrimSpace(string(got[0].State) + " " + got[0].Holder + " " + contents(got[0].Group))
+	return strings.TrimSpace(string(got[0].State) + " " + got[0].MessageID + " " + contents(got[0].Group))
 }
 
 func contents(g ReassembledMessage) string {
@@ -163,7 +163,7 @@ func partsInOneBatch(d *partsDriver) {
 		relaytest.NoError(d.T, err)
 		answers := ""
 		for _, a := range got {
-			answers += strings.TrimSpace(fmt.Sprint(a.State, " ", a.Holder, " ", contents(a.Group))) + ", "
+			answers += strings.TrimSpace(fmt.Sprint(a.State, " ", a.MessageID, " ", contents(a.Group))) + ", "
 		}
 		want := "waiting, complete e1 ab, waiting, complete e4 ab, waiting, waiting, duplicate e5, complete e5 xy, complete e1 ab, complete e4 ab, "
 		if call == "repeated call" {

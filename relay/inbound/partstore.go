@@ -55,7 +55,7 @@ func (s *Store) Add(ctx context.Context, arrivals []PartArrival, t Times) ([]Add
 			a, added := &arrivals[i], &results[i]
 			if p, ok := parked[eventKey{a.Group, a.Message.ID}]; ok {
 				p.Event = ""
-				*added = AddResult{State: RouteAgain, Holder: p.ID, Group: p}
+				*added = AddResult{State: RouteAgain, MessageID: p.ID, Group: p}
 				continue
 			}
 			g := groups[a.Group]
@@ -64,7 +64,7 @@ func (s *Store) Add(ctx context.Context, arrivals []PartArrival, t Times) ([]Add
 				return nil, err
 			}
 			if added.State == Completed || added.State == RouteAgain {
-				if added.Group, err = g.reassembled(added.Holder); err != nil {
+				if added.Group, err = g.reassembled(added.MessageID); err != nil {
 					return nil, err
 				}
 			}

@@ -27,21 +27,21 @@ type placeholder struct {
 func placeholders(k Kind) []placeholder {
 	if k == Geographic {
 		return []placeholder{
-			{"m", "message", body},
-			{"o", "originator", sender},
-			{"d", "destination", recipient},
+			{"m", "message", bodyOf},
+			{"o", "originator", senderOf},
+			{"d", "destination", recipientOf},
 			{"t", "timestamp", func(v view) string { return clock(v.ReceivedAt, time.UTC) }},
 			{"x", "unix_time", func(v view) string { return strconv.FormatInt(v.ReceivedAt.Unix(), 10) }},
-			{"u", "udh", udh},
-			{"i", "message_id", id},
+			{"u", "udh", udhOf},
+			{"i", "message_id", idOf},
 		}
 	}
 	return []placeholder{
-		{"id", "id", id},
-		{"stat", "stat", func(v view) string { return strconv.Itoa(int(v.Status)) }},
-		{"orig", "orig", sender},
-		{"dest", "dest", recipient},
-		{"msg", "msg", body},
+		{"id", "id", idOf},
+		{"stat", "stat", func(v view) string { return strconv.Itoa(int(v.Stat)) }},
+		{"orig", "orig", senderOf},
+		{"dest", "dest", recipientOf},
+		{"msg", "msg", bodyOf},
 		{"time", "time", func(v view) string { return clock(v.ReceivedAt, v.zone) }},
 		{"timeZone", "timeZone", func(v view) string {
 			// The offset from UTC at the time of receipt in hours, rounded toward zero.
@@ -54,21 +54,21 @@ func placeholders(k Kind) []placeholder {
 			}
 			return clock(v.SentAt, v.zone)
 		}},
-		{"netw", "netw", network},
+		{"netw", "netw", networkOf},
 		{"code", "code", func(v view) string { return strconv.Itoa(int(v.Coding)) }},
-		{"udh", "udh", udh},
+		{"udh", "udh", udhOf},
 	}
 }
 
-func id(v view) string        { return v.ID }
-func sender(v view) string    { return v.From }
-func recipient(v view) string { return v.To }
-func body(v view) string      { return v.Body() }
-func udh(v view) string       { return hex.EncodeToString(v.UDH) }
+func idOf(v view) string        { return v.ID }
+func senderOf(v view) string    { return v.From }
+func recipientOf(v view) string { return v.To }
+func bodyOf(v view) string      { return v.Body() }
+func udhOf(v view) string       { return hex.EncodeToString(v.UDH) }
 
 func clock(t time.Time, zone *time.Location) string { return t.In(zone).Format(time.DateTime) }
 
-func network(v view) string { return cmp.Or(v.Network, v.Reference) }
+func networkOf(v view) string { return cmp.Or(v.Network, v.Reference) }
 
 // Template is a compiled endpoint of a relay. It is read-only.
 type Template struct {

@@ -75,8 +75,8 @@ func TestPlaceholders(t *testing.T) {
 		"no network, the carrier's reference":        {VirtualNumber, "http://h/?n=%netw", change(func(m *Message) { m.Network = "" }), "http://h/?n=smsc-1"},
 		"no time of sending, the time of receipt":    {VirtualNumber, "http://h/?n=%smsTime", change(func(m *Message) { m.SentAt = time.Time{} }), "http://h/?n=2026-07-01%2012%3A00%3A02"},
 		"London in winter":                           {VirtualNumber, "http://h/?z=%timeZone&t=%time", change(winter), "http://h/?z=0&t=2026-12-01%2011%3A00%3A00"},
-		"a concatenated part":                        {VirtualNumber, "http://h/?s=%stat", change(func(m *Message) { m.Status = Concatenated }), "http://h/?s=1"},
-		"an invalid UDH":                             {VirtualNumber, "http://h/?s=%stat", change(func(m *Message) { m.Status = Indecipherable }), "http://h/?s=2"},
+		"a concatenated part":                        {VirtualNumber, "http://h/?s=%stat", change(func(m *Message) { m.Stat = Concatenated }), "http://h/?s=1"},
+		"an invalid UDH":                             {VirtualNumber, "http://h/?s=%stat", change(func(m *Message) { m.Stat = Indecipherable }), "http://h/?s=2"},
 		"%t is UTC in any zone":                      {Geographic, "http://h/?t=%t", sample(), "http://h/?t=2026-07-01%2011%3A00%3A02"},
 		"a scheme in capitals and nothing to expand": {Geographic, "HTTPS://h/x", sample(), "HTTPS://h/x"},
 	} {

@@ -37,7 +37,7 @@ type PartState string
 // The results of adding a part.
 const (
 	Waiting    PartState = "waiting"   // for other parts
-	Repeated   PartState = "duplicate" // of the part AddResult.Holder
+	Repeated   PartState = "duplicate" // of the part AddResult.MessageID
 	Completed  PartState = "complete"  // the caller routes the message and calls End
 	RouteAgain PartState = "again"     // the message was routed before; the caller routes it again
 )
@@ -45,10 +45,10 @@ const (
 // AddResult is the result of adding a part.
 type AddResult struct {
 	State PartState
-	// Holder is the id of the reassembled message; for Repeated the id of the part's first
+	// MessageID is the id of the reassembled message; for Repeated the id of the part's first
 	// arrival, and empty for Waiting.
-	Holder string
-	Group  ReassembledMessage
+	MessageID string
+	Group     ReassembledMessage
 	// Dropped has the waiting parts that were dropped, because they repeat a message and
 	// another message with their reference has begun.
 	Dropped ReassembledMessage
@@ -85,11 +85,11 @@ type endedGroup struct {
 
 // addParts adds the parts among new messages to their groups and returns their results by the
 // index of the message.
-func (s *Service) addParts(ctx context.Context, msgs []Message, holders []string) (map[int]AddResult, error) {
+func (s *Service) addParts(ctx context.Context, msgs []Message, firstIDs []string) (map[int]AddResult, error) {
 	var arrivals []PartArrival
 	var index []int
 	for i := range msgs {
-		if p, ok := PartOf(&msgs[i]); ok && holders[i] == msgs[i].ID {
+		if p, ok := PartOf(&msgs[i]); ok && firstIDs[i] == msgs[i].ID {
 			arrivals = append(arrivals, PartArrival{
 				Group: groupKey(&msgs[i], p), Digest: digest(&msgs[i]), Number: p.Number, Total: p.Total, Message: msgs[i],
 			})
@@ -164,10 +164,10 @@ func (s *Service) times() Times {
 
 // planReassembled adds a reassembled message to a plan. routed means that the message was routed
 // before.
-func (s *Service) planReassembled(p *plan, i int, g ReassembledMessage, routes []*Route, routed bool) {
+func (s *Service) planReassembled(p *plan, i int, g ReassembledMessage, relays []*CompiledRelay, routed bool) {
 	m, missing := s.assembler.assemble(g.Parts)
 	m.ID = g.ID
-	p.add(i, &m, Decide(&m, routes, s.o.Settings))
+	p.add(i, &m, Decide(&m, relays, s.o.Settings))
 	if len(missing) > 0 {
 		p.results[i].Outcome = fmt.Sprintf("joined of %d parts, without %s", len(g.Parts), strings.Trim(fmt.Sprint(missing), "[]"))
 	}
@@ -249,14 +249,14 @@ func (s *Service) RouteDue(ctx context.Context) (int, error) {
 	for i := range due {
 		targets[i] = due[i].Parts[0].To
 	}
-	routes, err := s.routeCache.routes(ctx, targets)
+	relays, err := s.relayCache.relays(ctx, targets)
 	if err != nil {
 		return 0, fmt.Errorf("inbound: relays: %w", err)
 	}
 	p := plan{results: make([]Result, len(due))}
 	for i, g := range due {
 		g.Event = g.ID
-		s.planReassembled(&p, i, g, routes[targets[i]], false)
+		s.planReassembled(&p, i, g, relays[targets[i]], false)
 	}
 	if err := s.perform(ctx, &p); err != nil {
 		return 0, err

@@ -13,7 +13,7 @@ import (
 // piece returns part n of total of a message with the reference 0xcc.
 func piece(id, number string, n, total byte, text string) Message {
 	m := numbered(id, number)
-	m.UDH, m.Text, m.Status = []byte{5, 0, 3, 0xcc, total, n}, text, Concatenated
+	m.UDH, m.Text, m.Stat = []byte{5, 0, 3, 0xcc, total, n}, text, Concatenated
 	return m
 }
 

@@ -48,7 +48,7 @@ type Options struct {
 type Service struct {
 	deps       Deps
 	o          Options
-	routeCache routeCache
+	relayCache relayCache
 
 	assembler assembler
 
@@ -68,7 +68,7 @@ func New(d Deps, o Options) (*Service, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Service{deps: d, o: o, routeCache: routeCache{store: d.Store}, assembler: assembler{sms.NewAlphabet()}}, nil
+	return &Service{deps: d, o: o, relayCache: relayCache{store: d.Store}, assembler: assembler{sms.NewAlphabet()}}, nil
 }
 
 // Result is the result of routing one message.
@@ -91,15 +91,15 @@ func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error)
 	for i := range msgs {
 		numbers[i] = msgs[i].To
 	}
-	routes, err := s.routeCache.routes(ctx, numbers)
+	relays, err := s.relayCache.relays(ctx, numbers)
 	if err != nil {
 		return nil, fmt.Errorf("inbound: relays: %w", err)
 	}
-	holders, err := s.claim(ctx, msgs)
+	firstIDs, err := s.claim(ctx, msgs)
 	if err != nil {
 		return nil, fmt.Errorf("inbound: carrier ids: %w", err)
 	}
-	parts, err := s.addParts(ctx, msgs, holders)
+	parts, err := s.addParts(ctx, msgs, firstIDs)
 	if err != nil {
 		return nil, err
 	}
@@ -109,18 +109,18 @@ func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error)
 		part, isPart := parts[i]
 		result := Result{MessageID: m.ID, Account: m.Account, State: event.Done}
 		switch {
-		case holders[i] != m.ID:
-			result.Outcome = "duplicate of " + holders[i]
+		case firstIDs[i] != m.ID:
+			result.Outcome = "duplicate of " + firstIDs[i]
 			p.results[i] = result
 		case !isPart:
-			p.add(i, m, Decide(m, routes[m.To], s.o.Settings))
+			p.add(i, m, Decide(m, relays[m.To], s.o.Settings))
 		case part.State == Completed || part.State == RouteAgain:
 			part.Group.Event = m.ID
-			s.planReassembled(&p, i, part.Group, routes[m.To], part.State == RouteAgain)
+			s.planReassembled(&p, i, part.Group, relays[m.To], part.State == RouteAgain)
 		default: // it waits
 			result.Notes = NotesOf(m)
 			if part.State == Repeated {
-				result.Outcome = "duplicate of " + part.Holder
+				result.Outcome = "duplicate of " + part.MessageID
 			}
 			p.results[i] = result
 		}
@@ -134,30 +134,30 @@ func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error)
 // claim returns for each message the id of the first message with its carrier id: its own id,
 // unless the carrier has delivered the message before.
 func (s *Service) claim(ctx context.Context, msgs []Message) ([]string, error) {
-	holders := make([]string, len(msgs))
+	firstIDs := make([]string, len(msgs))
 	var claims []Claim
 	var index []int
 	for i := range msgs {
-		holders[i] = msgs[i].ID
+		firstIDs[i] = msgs[i].ID
 		if msgs[i].CarrierID != "" {
-			claims, index = append(claims, Claim{Key: claimKey(&msgs[i]), Holder: msgs[i].ID}), append(index, i)
+			claims, index = append(claims, Claim{Key: carrierIDKey(&msgs[i]), MessageID: msgs[i].ID}), append(index, i)
 		}
 	}
 	if len(claims) == 0 {
-		return holders, nil
+		return firstIDs, nil
 	}
 	claimed, err := s.deps.Store.Claim(ctx, claims, s.o.Retention)
 	if err != nil {
 		return nil, err
 	}
 	for n, i := range index {
-		holders[i] = claimed[n]
+		firstIDs[i] = claimed[n]
 	}
-	return holders, nil
+	return firstIDs, nil
 }
 
-// claimKey returns a hash of the account, the carrier and the carrier's id of a message.
-func claimKey(m *Message) string {
+// carrierIDKey returns a hash of the account, the carrier and the carrier's id of a message.
+func carrierIDKey(m *Message) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q", m.Account, m.Carrier, m.CarrierID))
 	return hex.EncodeToString(sum[:16])
 }

@@ -212,10 +212,10 @@ func TestAChangedRelayAppliesToTheNextMessage(t *testing.T) {
 	w := newWorld(t, vmn("v1", number, HTTPGet, "http://old/"))
 	s := w.service()
 	receive(t, s, numbered("e1", number))
-	route := func() *Route {
-		return relaytest.Must(s.routeCache.routes(t.Context(), []string{number}))(t)[number][0]
+	cachedRelay := func() *CompiledRelay {
+		return relaytest.Must(s.relayCache.relays(t.Context(), []string{number}))(t)[number][0]
 	}
-	if cached := route(); route() != cached {
+	if cached := cachedRelay(); cachedRelay() != cached {
 		t.Error("an unchanged relay was read again")
 	}
 	relaytest.NoError(t, w.store.Put(t.Context(), vmn("v1", number, HTTPGet, "http://new/")))
@@ -226,16 +226,16 @@ func TestAChangedRelayAppliesToTheNextMessage(t *testing.T) {
 func TestAChangeDuringTheLookupAppliesToTheNextMessage(t *testing.T) {
 	const number = "447860000001"
 	w := newWorld(t, vmn("v1", number, HTTPGet, "http://old/"))
-	c := &w.service().routeCache
+	c := &w.service().relayCache
 	version := relaytest.Must(w.store.Version(t.Context()))(t)
-	routes, missing := c.lookup(version, []string{number})
+	relays, missing := c.lookup(version, []string{number})
 	candidates := relaytest.Must(w.store.Candidates(t.Context(), missing))(t)
 	// The relay changes, and another lookup caches the new relay, before the old relay is cached.
 	relaytest.NoError(t, w.store.Put(t.Context(), vmn("v1", number, HTTPGet, "http://new/")))
-	relaytest.Must(c.routes(t.Context(), []string{number}))(t)
-	c.add(version, missing, candidates, routes)
-	nextRoutes := relaytest.Must(c.routes(t.Context(), []string{number}))(t)
-	relaytest.Equal(t, "the parameters for the next message", nextRoutes[number][0].Action.Parameters, []string{"http://new/"})
+	relaytest.Must(c.relays(t.Context(), []string{number}))(t)
+	c.add(version, missing, candidates, relays)
+	nextRelays := relaytest.Must(c.relays(t.Context(), []string{number}))(t)
+	relaytest.Equal(t, "the parameters for the next message", nextRelays[number][0].Action.Parameters, []string{"http://new/"})
 }
 
 func TestExplainCreatesNoDeliveries(t *testing.T) {

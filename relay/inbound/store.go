@@ -11,8 +11,8 @@ import (
 
 // Claim assigns a carrier's id to a message.
 type Claim struct {
-	Key    string // see claimKey
-	Holder string // the id of the message
+	Key       string // see carrierIDKey
+	MessageID string // the id of the message
 }
 
 // InboxMessage is a message in the inbox of a relay.
@@ -116,9 +116,9 @@ func (s *Store) Acknowledge(ctx context.Context, acct relay.AccountID, relayID, 
 	return db.MustChange(ctx, s.db, "message "+id, update, s.db.Now().Add(retention), acct, relayID, id)
 }
 
-// Claim assigns each key to its holder for ttl, unless another holder has the key, and returns the
-// holder of each key, in order. A holder may claim its key again, so that a message that a crash
-// interrupted is completed and not dropped.
+// Claim assigns each key to its message for ttl, unless another message has the key, and returns the id
+// of the message that has each key, in order. A message may claim its key again, so that a message that
+// a crash interrupted is completed and not dropped.
 func (s *Store) Claim(ctx context.Context, claims []Claim, ttl time.Duration) ([]string, error) {
 	const label = "carrier ids"
 	const upsert = `
@@ -133,33 +133,33 @@ func (s *Store) Claim(ctx context.Context, claims []Claim, ttl time.Duration) ([
 		FROM carrier_id
 		WHERE id IN (SELECT id FROM batch)`
 	unique := db.FirstOfEach(claims, func(a, b Claim) int { return cmp.Compare(a.Key, b.Key) })
-	rows := db.BatchOf("id, holder", unique, func(c *Claim) []any { return []any{c.Key, c.Holder} })
+	rows := db.BatchOf("id, holder", unique, func(c *Claim) []any { return []any{c.Key, c.MessageID} })
 	now := s.db.Now()
 	n, err := s.db.Exec(ctx, label, upsert, now.Add(ttl), now, rows)
 	if err != nil {
 		return nil, err
 	}
-	holderByKey := make(map[string]string, len(unique))
+	messageByKey := make(map[string]string, len(unique))
 	for _, c := range unique {
-		holderByKey[c.Key] = c.Holder
+		messageByKey[c.Key] = c.MessageID
 	}
 	if int(n) < len(unique) { // rarely: some keys were assigned before
-		if holderByKey, err = db.Map[string, string](ctx, s.db, label, query, rows); err != nil {
+		if messageByKey, err = db.Map[string, string](ctx, s.db, label, query, rows); err != nil {
 			return nil, err
 		}
-		if len(holderByKey) < len(unique) { // a key has expired since
+		if len(messageByKey) < len(unique) { // a key has expired since
 			return s.Claim(ctx, claims, ttl)
 		}
 	}
-	holders := make([]string, len(claims))
+	firstIDs := make([]string, len(claims))
 	for i, c := range claims {
-		holders[i] = holderByKey[c.Key]
+		firstIDs[i] = messageByKey[c.Key]
 	}
-	return holders, nil
+	return firstIDs, nil
 }
 
-// Holder returns the holder of a key; "" if there is none.
-func (s *Store) Holder(ctx context.Context, key string) (string, error) {
+// FirstMessageID returns the id of the message that has a key; "" if there is none.
+func (s *Store) FirstMessageID(ctx context.Context, key string) (string, error) {
 	const query = "SELECT holder FROM carrier_id WHERE id = $1 AND expires > $2"
 	return db.OrZero(db.Value[string](ctx, s.db, "carrier id "+key, query, key, s.db.Now()))
 }

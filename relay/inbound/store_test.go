@@ -100,7 +100,7 @@ func TestOperationsAreUnavailableWithoutTheDatabase(t *testing.T) {
 		_, versionErr = s.Version(t.Context())
 	}
 	_, candidatesErr := s.Candidates(t.Context(), []string{"44"})
-	_, claimErr := s.Claim(t.Context(), []Claim{{Key: "a", Holder: "b"}}, time.Hour)
+	_, claimErr := s.Claim(t.Context(), []Claim{{Key: "a", MessageID: "b"}}, time.Hour)
 	_, addErr := s.Add(t.Context(), []PartArrival{arrival(groupA, 1, 2, "e1", "a")}, Times{Now: s.now()})
 	putErr := s.Put(t.Context(), relayOf(1, VirtualNumber, "v1", "44"))
 	for name, err := range map[string]error{"Version": versionErr, "Candidates": candidatesErr, "Claim": claimErr, "Add": addErr, "Put": putErr} {

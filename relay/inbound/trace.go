@@ -283,12 +283,12 @@ type MessageTrace struct {
 // TraceMessage traces a received message. It changes nothing.
 func (s *Service) TraceMessage(ctx context.Context, m Message) (MessageTrace, error) {
 	if m.CarrierID != "" {
-		holder, err := s.deps.Store.Holder(ctx, claimKey(&m))
+		firstID, err := s.deps.Store.FirstMessageID(ctx, carrierIDKey(&m))
 		if err != nil {
 			return MessageTrace{}, fmt.Errorf("inbound: carrier ids: %w", err)
 		}
-		if holder != "" && holder != m.ID {
-			return MessageTrace{DuplicateOf: holder}, nil
+		if firstID != "" && firstID != m.ID {
+			return MessageTrace{DuplicateOf: firstID}, nil
 		}
 	}
 	if p, ok := PartOf(&m); ok {
@@ -298,9 +298,9 @@ func (s *Service) TraceMessage(ctx context.Context, m Message) (MessageTrace, er
 		}
 		return MessageTrace{Part: &p, MessageID: messageID}, nil
 	}
-	routes, err := s.routeCache.routes(ctx, []string{m.To})
+	relays, err := s.relayCache.relays(ctx, []string{m.To})
 	if err != nil {
 		return MessageTrace{}, fmt.Errorf("inbound: relays: %w", err)
 	}
-	return MessageTrace{MessageID: m.ID, Decision: Decide(&m, routes[m.To], s.o.Settings)}, nil
+	return MessageTrace{MessageID: m.ID, Decision: Decide(&m, relays[m.To], s.o.Settings)}, nil
 }

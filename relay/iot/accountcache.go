@@ -34,7 +34,7 @@ type cachedDevice struct {
 	decoder *compiledDecoder // nil for a device without a decoder
 	params  map[string]any
 	sensors atomic.Pointer[map[string]*Sensor] // by key; the map is replaced, not modified
-	// mapped has the sensors of the keys that the decoder maps; nil until fitSensors sets it.
+	// mapped has the sensors of the keys that the decoder maps; nil until matchSensors sets it.
 	mapped atomic.Pointer[map[string]*Sensor]
 	// limitReached is set if the device lacks sensors because of the series limit.
 	limitReached atomic.Bool
@@ -73,7 +73,7 @@ func (s *Service) retryIfGone(acct relay.AccountID, err error) error {
 	if kind := relay.KindOf(err); kind != relay.KindNotFound && kind != relay.KindInvalid {
 		return err
 	}
-	s.accounts.forget(acct)
+	s.records.forget(acct)
 	return relay.Errorf(relay.KindUnavailable, "the database lacks a cached record: %w", err)
 }
 
@@ -86,7 +86,7 @@ func (c *recordCache) forget(acct relay.AccountID) {
 }
 
 // refresh replaces the caches of accounts whose records have changed since the last batch.
-func (s *Service) refresh(ctx context.Context, b *batch) error {
+func (s *Service) refresh(ctx context.Context, b *frameBatch) error {
 	accts := make([]relay.AccountID, 0, len(b.groups))
 	for acct := range b.groups {
 		accts = append(accts, acct)
@@ -96,7 +96,7 @@ func (s *Service) refresh(ctx context.Context, b *batch) error {
 		return fmt.Errorf("iot: versions: %w", err)
 	}
 	b.versions = versions
-	c := s.accounts
+	c := s.records
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, acct := range accts {
@@ -131,18 +131,18 @@ func (a *accountCache) putDevice(identifier string, cd *cachedDevice) {
 
 // decoder returns a compiled decoder, or nil for an empty ID. missing reports whether the account has
 // no decoder with that ID.
-func (s *Service) decoder(ctx context.Context, ab *accountBatch, id string) (c *compiledDecoder, missing bool, err error) {
+func (s *Service) decoder(ctx context.Context, records *accountRecords, id string) (c *compiledDecoder, missing bool, err error) {
 	if id == "" {
 		return nil, false, nil
 	}
-	a := ab.cache
+	a := records.cache
 	a.mu.Lock()
 	c, cached := a.decoders[id]
 	a.mu.Unlock()
 	if cached {
 		return c, c == nil, nil
 	}
-	d, err := s.store.Decoder(ctx, ab.acct, id)
+	d, err := s.store.Decoder(ctx, records.acct, id)
 	switch {
 	case err == nil:
 		c = &compiledDecoder{Decoder: d}

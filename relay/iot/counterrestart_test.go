@@ -54,7 +54,7 @@ func TestFramesAreStoredAfterTheirCounterRestarts(t *testing.T) {
 				g.now = noon.Add(step.sinceNoon)
 				frames, err := netserver.Parse(netserver.Post{Body: []byte(body(g.now, step.count)), Query: url.Values{}, ReceivedAt: g.now})
 				relaytest.NoError(t, err)
-				a := iot.Arrival{Record: fmt.Sprint("n1-u", i), Account: 1, DecoderID: "raw", ReceivedAt: g.now, Frame: frames[0]}
+				a := iot.Arrival{RecordID: fmt.Sprint("n1-u", i), Account: 1, DecoderID: "raw", ReceivedAt: g.now, Frame: frames[0]}
 				previewed, err := preview.Frames(t.Context(), []iot.Arrival{a})
 				relaytest.NoError(t, err)
 				outcome := g.mustStore(a)[0]
@@ -84,7 +84,7 @@ func TestAFrameWithAnotherPayloadIsNoDuplicate(t *testing.T) {
 		frames, err := netserver.Parse(netserver.Post{Body: []byte(body), ReceivedAt: g.now})
 		relaytest.NoError(t, err)
 		frames[0].Object = values("temperature", float64(payload[0]))
-		outcomes := g.mustStore(iot.Arrival{Record: fmt.Sprint("n1-u", i), Account: 1, DecoderID: "d1", ReceivedAt: g.now, Frame: frames[0]})
+		outcomes := g.mustStore(iot.Arrival{RecordID: fmt.Sprint("n1-u", i), Account: 1, DecoderID: "d1", ReceivedAt: g.now, Frame: frames[0]})
 		if want := i == 2; outcomes[0].Duplicate != want {
 			t.Errorf("frame %d: duplicate = %t, want %t", i, outcomes[0].Duplicate, want)
 		}
@@ -103,7 +103,7 @@ func TestPostsAreNotMergedAfterTheCounterRestarts(t *testing.T) {
 			`"port":0,"counter_up":21,"duplicate":%v,"radio":{"hardware":{"rssi":-90,"snr":4}}}}`, post.gateway, post.rxTime, post.duplicate)
 		frames, err := netserver.Parse(netserver.Post{Body: []byte(body), ReceivedAt: g.now})
 		relaytest.NoError(t, err)
-		g.mustStore(iot.Arrival{Record: fmt.Sprint("n1-u", i), Account: 1, DecoderID: "d1", ReceivedAt: g.now, Frame: frames[0]})
+		g.mustStore(iot.Arrival{RecordID: fmt.Sprint("n1-u", i), Account: 1, DecoderID: "d1", ReceivedAt: g.now, Frame: frames[0]})
 	}
 	const want = "11:55:00 f_cnt=21, 11:55:00 f_port=0, 11:55:00 gateways=1, 11:55:00 rssi=-90, 11:55:00 snr=4, " +
 		"12:00:00 f_cnt=21, 12:00:00 f_port=0, 12:00:00 gateways=2, 12:00:00 rssi=-90, 12:00:00 snr=4"

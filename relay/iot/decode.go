@@ -17,7 +17,7 @@ import (
 // decode decodes each uplink into calibrated points and adds missing sensors that the decoder of a
 // device maps. Accounts and their devices share the decoding time of a batch. Frames are deferred if
 // no time is left for them.
-func (s *Service) decode(ctx context.Context, b *batch) error {
+func (s *Service) decode(ctx context.Context, b *frameBatch) error {
 	// 1. Determine the time of each frame and select the frames to decode.
 	var ready []*workItem
 	for _, w := range b.frames {
@@ -113,7 +113,7 @@ func (w *workItem) checkDecodable(now time.Time) bool {
 
 // decodeFrame decodes an uplink, unless it was decoded together with an earlier one, and maps its keys
 // to sensors. A codec that decodes batches may also decode frames in following.
-func (s *Service) decodeFrame(ctx context.Context, b *batch, sched *scheduler, w *workItem, following []*workItem) error {
+func (s *Service) decodeFrame(ctx context.Context, b *frameBatch, sched *scheduler, w *workItem, following []*workItem) error {
 	if w.decoded == nil {
 		if !w.checkDecodable(s.options.Now()) { // the decoder may have been suspended meanwhile
 			return nil
@@ -132,10 +132,10 @@ func (s *Service) decodeFrame(ctx context.Context, b *batch, sched *scheduler, w
 	if !w.isAccepted() {
 		return nil
 	}
-	// A cached device is fitted only once. A change that requires fitting again changes the
+	// The sensors of a cached device are matched only once. A change of the mapping changes the
 	// account's version and so replaces the cached device.
 	if w.device.mapped.Load() == nil {
-		if err := s.fitSensors(ctx, w.Account, w.device); err != nil {
+		if err := s.matchSensors(ctx, w.Account, w.device); err != nil {
 			return err
 		}
 	}
@@ -267,7 +267,7 @@ func (w *workItem) point(sensor *Sensor, r *decoders.Reading) Point {
 // twice, or a sender reports several values for one second, the later value is stored a nanosecond
 // after the earlier one instead of overwriting it. Processing a post again results in the same
 // times.
-func (b *batch) makeTimesUnique() {
+func (b *frameBatch) makeTimesUnique() {
 	var points []*Point
 	for start, end := 0, 0; start < len(b.frames); start = end {
 		for end = start + 1; end < len(b.frames) && b.frames[start].Post != "" && b.frames[end].Post == b.frames[start].Post; {

@@ -36,7 +36,7 @@ type Difference struct {
 }
 
 // setDifferences sets the Readings of the previews of a batch.
-func (s *Service) setDifferences(ctx context.Context, b *batch, previews []PreviewedFrame) error {
+func (s *Service) setDifferences(ctx context.Context, b *frameBatch, previews []PreviewedFrame) error {
 	frames := make(map[Ref][]int) // by device
 	for i, w := range b.frames {
 		switch {

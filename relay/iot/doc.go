@@ -3,7 +3,7 @@
 //
 // Ingest lists the processing steps of a frame:
 //
-//	refresh → check → deduplicate → identify → mergeParts → decode → save →
+//	refresh → check → deduplicate → identify → mergePosts → decode → save →
 //	logFrames → evaluateRules → countUnmapped
 //
 // A frame has one of these outcomes:

@@ -82,7 +82,7 @@ func TestARawFrameHasTheDataOfItsFrame(t *testing.T) {
 		tc.frame.Identifier = eui
 		a.Frame = tc.frame
 		g.ingest(a)
-		tc.want.ID, tc.want.DeviceID, tc.want.ReceivedAt = a.Record, g.device(1).ID, a.ReceivedAt
+		tc.want.ID, tc.want.DeviceID, tc.want.ReceivedAt = a.RecordID, g.device(1).ID, a.ReceivedAt
 		if tc.want.Time.IsZero() {
 			tc.want.Time = a.ReceivedAt
 		}
@@ -118,7 +118,7 @@ func TestEachRawFrameIsLoggedOnceUntilItsRetentionEnds(t *testing.T) {
 	if len(got) != 1 {
 		t.Fatalf("%d frames were logged, want 1", len(got))
 	}
-	relaytest.Equal(t, "the logged frame", got[0].ID, repeated.Record)
+	relaytest.Equal(t, "the logged frame", got[0].ID, repeated.RecordID)
 	g.now = g.now.Add(iot.FrameRetention)
 	relaytest.Equal(t, "the number of logged frames after the retention", len(g.rawFrames()), 0)
 }

@@ -176,7 +176,7 @@ func decoder(id string, keys ...string) iot.Decoder {
 // frame returns an uplink of the device eui with an object, posted by account 1 with decoder_id d1.
 func (g *gateway) frame(record string, object map[string]any) iot.Arrival {
 	return iot.Arrival{
-		Record: record, Account: 1, DecoderID: "d1", ReceivedAt: g.now,
+		RecordID: record, Account: 1, DecoderID: "d1", ReceivedAt: g.now,
 		Frame: decoders.Frame{Kind: decoders.Uplink, Identifier: eui, IsDevEUI: true, Name: "probe", DedupID: record, Object: object},
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// accountBatch has the cached records of an account for one batch. loadLimits loads the limits and
+// accountRecords has the cached records of an account for one batch. loadLimits loads the limits and
 // the location of new devices when a frame creates a device.
-type accountBatch struct {
+type accountRecords struct {
 	acct         relay.AccountID
 	cache        *accountCache
 	limitsLoaded bool
@@ -22,19 +22,19 @@ type accountBatch struct {
 }
 
 // identify finds the device of each frame and creates missing devices.
-func (s *Service) identify(ctx context.Context, b *batch) error {
+func (s *Service) identify(ctx context.Context, b *frameBatch) error {
 	for acct, group := range b.groups {
-		ab := &accountBatch{acct: acct, cache: s.accounts.account(acct)}
-		uncached, err := s.load(ctx, ab, group)
+		records := &accountRecords{acct: acct, cache: s.records.account(acct)}
+		uncached, err := s.load(ctx, records, group)
 		if err == nil && uncached {
-			err = s.createDevices(ctx, ab, group)
+			err = s.createFromFrames(ctx, records, group)
 		}
 		if err != nil {
 			return err
 		}
 		for _, w := range group {
 			id := w.Frame.Identifier
-			w.device = ab.cache.device(id)
+			w.device = records.cache.device(id)
 			switch creates := createsDevice(w.Frame.Kind); {
 			case !w.isAccepted(): // a refused frame or a duplicate creates no device
 				continue
@@ -46,12 +46,12 @@ func (s *Service) identify(ctx context.Context, b *batch) error {
 				w.outcome.Provisional = true
 				continue
 			case w.device == nil:
-				if err := s.createDevice(ctx, ab, w); err != nil {
+				if err := s.createFromFrame(ctx, records, w); err != nil {
 					return err
 				}
 			}
 			if w.isAccepted() {
-				if err := s.assignDecoder(ctx, ab, w); err != nil {
+				if err := s.assignDecoder(ctx, records, w); err != nil {
 					return err
 				}
 			}
@@ -62,12 +62,12 @@ func (s *Service) identify(ctx context.Context, b *batch) error {
 
 // load loads the devices of a group that are not in the cache, in one query. It reports whether any
 // device was not in the cache.
-func (s *Service) load(ctx context.Context, ab *accountBatch, group []*workItem) (uncached bool, err error) {
+func (s *Service) load(ctx context.Context, records *accountRecords, group []*workItem) (uncached bool, err error) {
 	missing := make(map[string]bool)
 	var identifiers []string
 	for _, w := range group {
 		id := w.Frame.Identifier
-		if (w.isAccepted() || w.isMergeable()) && !missing[id] && ab.cache.device(id) == nil {
+		if (w.isAccepted() || w.isMergeable()) && !missing[id] && records.cache.device(id) == nil {
 			missing[id] = true
 			identifiers = append(identifiers, id)
 		}
@@ -75,16 +75,16 @@ func (s *Service) load(ctx context.Context, ab *accountBatch, group []*workItem)
 	if len(identifiers) == 0 {
 		return false, nil
 	}
-	found, err := s.store.Load(ctx, ab.acct, identifiers)
+	found, err := s.store.Load(ctx, records.acct, identifiers)
 	if err != nil {
 		return true, fmt.Errorf("iot: load devices: %w", err)
 	}
 	for identifier, k := range found {
-		c, _, err := s.decoder(ctx, ab, k.Device.DecoderID)
+		c, _, err := s.decoder(ctx, records, k.Device.DecoderID)
 		if err != nil {
 			return true, err
 		}
-		ab.cache.putDevice(identifier, newCachedDevice(k.Device, k.Sensors, c))
+		records.cache.putDevice(identifier, newCachedDevice(k.Device, k.Sensors, c))
 	}
 	return true, nil
 }
@@ -95,47 +95,47 @@ func createsDevice(k decoders.FrameKind) bool {
 }
 
 // assignDecoder assigns the webhook's decoder to a device without one.
-func (s *Service) assignDecoder(ctx context.Context, ab *accountBatch, w *workItem) error {
+func (s *Service) assignDecoder(ctx context.Context, records *accountRecords, w *workItem) error {
 	if w.DecoderID == "" || w.device.Device.DecoderID != "" {
 		return nil
 	}
-	if _, err := s.namedDecoder(ctx, ab, w); err != nil || !w.isAccepted() {
+	if _, err := s.namedDecoder(ctx, records, w); err != nil || !w.isAccepted() {
 		return err
 	}
-	d, err := s.store.ChangeDevice(ctx, ab.acct, w.device.Device.ID, func(d *Device) error {
+	d, err := s.store.ChangeDevice(ctx, records.acct, w.device.Device.ID, func(d *Device) error {
 		if d.DecoderID == "" { // otherwise it has just been changed
 			d.DecoderID, d.UpdatedAt = w.DecoderID, s.options.Now().UTC()
 		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("iot: device %s: set its decoder: %w", w.device.Device.ID, s.retryIfGone(ab.acct, err))
+		return fmt.Errorf("iot: device %s: set its decoder: %w", w.device.Device.ID, s.retryIfGone(records.acct, err))
 	}
-	c, _, err := s.decoder(ctx, ab, d.DecoderID)
+	c, _, err := s.decoder(ctx, records, d.DecoderID)
 	if err != nil {
 		return err
 	}
 	assigned := newCachedDevice(d, nil, c)
 	assigned.sensors.Store(w.device.sensors.Load())
 	w.device = assigned
-	ab.cache.putDevice(d.Identifier, assigned)
+	records.cache.putDevice(d.Identifier, assigned)
 	return nil
 }
 
 // namedDecoder returns the decoder named by the webhook, or nil. It refuses the frame if the decoder
 // does not exist.
-func (s *Service) namedDecoder(ctx context.Context, ab *accountBatch, w *workItem) (*compiledDecoder, error) {
-	c, missing, err := s.decoder(ctx, ab, w.DecoderID)
+func (s *Service) namedDecoder(ctx context.Context, records *accountRecords, w *workItem) (*compiledDecoder, error) {
+	c, missing, err := s.decoder(ctx, records, w.DecoderID)
 	if missing {
 		w.refuse("decoder %s is not known", w.DecoderID)
 	}
 	return c, err
 }
 
-// createDevice creates the device of a frame, or finds the device if another gateway has created it. It
+// createFromFrame creates the device of a frame, or finds the device if another gateway has created it. It
 // refuses the frame if the device cannot be created.
-func (s *Service) createDevice(ctx context.Context, ab *accountBatch, w *workItem) error {
-	known, c, refusal, err := s.planDevice(ctx, ab, w, 0, 0)
+func (s *Service) createFromFrame(ctx context.Context, records *accountRecords, w *workItem) error {
+	known, c, refusal, err := s.planDevice(ctx, records, w, 0, 0)
 	if err != nil {
 		return err
 	}
@@ -146,18 +146,18 @@ func (s *Service) createDevice(ctx context.Context, ab *accountBatch, w *workIte
 	identifier := w.Frame.Identifier
 	// A device that already exists may be deleted before it is loaded.
 	for range 3 {
-		err = s.store.CreateDevice(ctx, ab.acct, known.Device, known.Sensors)
+		err = s.store.CreateDevice(ctx, records.acct, known.Device, known.Sensors)
 		if err == nil {
-			w.device = ab.addDevice(known, c)
+			w.device = records.addDevice(known, c)
 			return nil
 		}
 		if relay.KindOf(err) != relay.KindConflict {
-			return fmt.Errorf("iot: create device %s: %w", identifier, s.retryIfGone(ab.acct, err))
+			return fmt.Errorf("iot: create device %s: %w", identifier, s.retryIfGone(records.acct, err))
 		}
-		if _, err := s.load(ctx, ab, []*workItem{w}); err != nil {
+		if _, err := s.load(ctx, records, []*workItem{w}); err != nil {
 			return err
 		}
-		if w.device = ab.cache.device(identifier); w.device != nil {
+		if w.device = records.cache.device(identifier); w.device != nil {
 			return nil
 		}
 	}
@@ -168,14 +168,14 @@ func (s *Service) createDevice(ctx context.Context, ab *accountBatch, w *workIte
 // planDevice returns the device that a frame creates, with its sensors and decoder, or the reason why
 // the frame cannot create a device. devices and series are the numbers of already planned ones. They
 // count toward the limits.
-func (s *Service) planDevice(ctx context.Context, ab *accountBatch, w *workItem, devices, series int) (known DeviceWithSensors, c *compiledDecoder, refusal string, err error) {
-	if err := s.loadLimits(ctx, ab); err != nil {
+func (s *Service) planDevice(ctx context.Context, records *accountRecords, w *workItem, devices, series int) (known DeviceWithSensors, c *compiledDecoder, refusal string, err error) {
+	if err := s.loadLimits(ctx, records); err != nil {
 		return known, nil, "", err
 	}
-	if devices >= ab.devicesLeft {
+	if devices >= records.devicesLeft {
 		return known, nil, fmt.Sprintf("the account has %d devices, the largest number that frames may create", s.options.MaxDevices), nil
 	}
-	c, missing, err := s.decoder(ctx, ab, w.DecoderID)
+	c, missing, err := s.decoder(ctx, records, w.DecoderID)
 	if err != nil {
 		return known, nil, "", err
 	}
@@ -185,50 +185,50 @@ func (s *Service) planDevice(ctx context.Context, ab *accountBatch, w *workItem,
 	now := s.options.Now().UTC()
 	d := Device{
 		ID: s.options.NewID(), Identifier: w.Frame.Identifier, Type: Other,
-		Name: cmp.Or(w.Frame.Name, w.Frame.Identifier), DecoderID: w.DecoderID, LocationID: ab.location,
+		Name: cmp.Or(w.Frame.Name, w.Frame.Identifier), DecoderID: w.DecoderID, LocationID: records.location,
 		CreatedAt: now, UpdatedAt: now,
 	}
 	if w.Frame.IsDevEUI {
 		d.Type = LoRaWAN
 	}
 	known = DeviceWithSensors{Device: d, Sensors: s.sensorsFor(d, c, nil)}
-	if series+len(known.Sensors) > ab.seriesLeft {
+	if series+len(known.Sensors) > records.seriesLeft {
 		refusal = s.seriesLimitReason()
 	}
 	return known, c, refusal, nil
 }
 
 // addDevice adds a new device to the cache and subtracts it from the limits.
-func (ab *accountBatch) addDevice(known DeviceWithSensors, c *compiledDecoder) *cachedDevice {
-	ab.devicesLeft--
-	ab.seriesLeft -= len(known.Sensors)
+func (records *accountRecords) addDevice(known DeviceWithSensors, c *compiledDecoder) *cachedDevice {
+	records.devicesLeft--
+	records.seriesLeft -= len(known.Sensors)
 	cd := newCachedDevice(known.Device, known.Sensors, c)
-	ab.cache.putDevice(known.Device.Identifier, cd)
+	records.cache.putDevice(known.Device.Identifier, cd)
 	return cd
 }
 
 // loadLimits loads the limits and the location of new devices, once per batch.
-func (s *Service) loadLimits(ctx context.Context, ab *accountBatch) error {
-	if ab.limitsLoaded {
+func (s *Service) loadLimits(ctx context.Context, records *accountRecords) error {
+	if records.limitsLoaded {
 		return nil
 	}
-	n, err := s.store.CountDevices(ctx, ab.acct)
+	n, err := s.store.CountDevices(ctx, records.acct)
 	if err != nil {
 		return fmt.Errorf("iot: count devices: %w", err)
 	}
-	series, err := s.store.CountSensors(ctx, ab.acct)
+	series, err := s.store.CountSensors(ctx, records.acct)
 	if err != nil {
 		return fmt.Errorf("iot: count sensors: %w", err)
 	}
-	locations, err := s.store.Locations(ctx, ab.acct)
+	locations, err := s.store.Locations(ctx, records.acct)
 	if err != nil {
 		return fmt.Errorf("iot: locations: %w", err)
 	}
-	ab.devicesLeft, ab.seriesLeft = s.options.MaxDevices-n, s.options.MaxSeries-series
+	records.devicesLeft, records.seriesLeft = s.options.MaxDevices-n, s.options.MaxSeries-series
 	if i := slices.IndexFunc(locations, func(l Location) bool { return l.Imported }); i >= 0 {
-		ab.location = locations[i].ID
+		records.location = locations[i].ID
 	}
-	ab.limitsLoaded = true
+	records.limitsLoaded = true
 	return nil
 }
 
@@ -255,16 +255,16 @@ func (s *Service) sensorsFor(d Device, c *compiledDecoder, existing map[string]*
 // each device, a fleet of new devices would wait for one sync of the disk per device.
 const devicesPerTransaction = 100
 
-// createDevices creates the devices of a group's frames, several in one transaction. It skips devices
-// that cannot be created: createDevice then refuses their frames or finds the devices.
-func (s *Service) createDevices(ctx context.Context, ab *accountBatch, group []*workItem) error {
+// createFromFrames creates the devices of a group's frames, several in one transaction. It skips devices
+// that cannot be created: createFromFrame then refuses their frames or finds the devices.
+func (s *Service) createFromFrames(ctx context.Context, records *accountRecords, group []*workItem) error {
 	// 1. Select the first frame of each unknown device. If that frame cannot create the device,
 	// identify creates the device for a later frame of the batch.
 	selected := make(map[string]bool)
 	var newFrames []*workItem
 	for _, w := range group {
 		id := w.Frame.Identifier
-		if !w.isAccepted() || selected[id] || ab.cache.device(id) != nil {
+		if !w.isAccepted() || selected[id] || records.cache.device(id) != nil {
 			continue
 		}
 		selected[id] = true
@@ -281,7 +281,7 @@ func (s *Service) createDevices(ctx context.Context, ab *accountBatch, group []*
 	compiled := make(map[string]*compiledDecoder) // by identifier
 	series := 0
 	for _, w := range newFrames {
-		known, c, refusal, err := s.planDevice(ctx, ab, w, len(planned), series)
+		known, c, refusal, err := s.planDevice(ctx, records, w, len(planned), series)
 		if err != nil {
 			return err
 		}
@@ -296,15 +296,15 @@ func (s *Service) createDevices(ctx context.Context, ab *accountBatch, group []*
 	// devices do not deadlock.
 	slices.SortFunc(planned, func(a, b DeviceWithSensors) int { return cmp.Compare(a.Device.Identifier, b.Device.Identifier) })
 	for chunk := range slices.Chunk(planned, devicesPerTransaction) {
-		err := s.store.CreateDevices(ctx, ab.acct, chunk)
+		err := s.store.CreateDevices(ctx, records.acct, chunk)
 		if relay.KindOf(err) == relay.KindConflict {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("iot: create %d devices: %w", len(chunk), s.retryIfGone(ab.acct, err))
+			return fmt.Errorf("iot: create %d devices: %w", len(chunk), s.retryIfGone(records.acct, err))
 		}
 		for _, known := range chunk {
-			ab.addDevice(known, compiled[known.Device.Identifier])
+			records.addDevice(known, compiled[known.Device.Identifier])
 		}
 	}
 	return nil

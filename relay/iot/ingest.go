@@ -17,9 +17,9 @@ import (
 
 // Arrival is a received frame.
 type Arrival struct {
-	// Record is the ID of the event that contains the frame, with the suffix .n if its post has
+	// RecordID is the ID of the event that contains the frame, with the suffix .n if its post has
 	// several frames. Processing the same record again has the same result.
-	Record string
+	RecordID string
 	// Post is the same for the frames of one post, which are consecutive. It is empty for the only
 	// frame of a post.
 	Post      string
@@ -115,8 +115,8 @@ func Plausible(t, received time.Time) bool {
 // After an error, usually relay.KindUnavailable, the whole batch must be processed again.
 func (s *Service) Ingest(ctx context.Context, arrivals []Arrival) ([]Outcome, error) {
 	b := newBatch(arrivals)
-	for _, step := range [...]func(context.Context, *batch) error{
-		s.refresh, s.check, s.deduplicate, s.identify, s.mergeParts, s.decode, s.save, s.logFrames, s.evaluateRules, s.countUnmapped,
+	for _, step := range [...]func(context.Context, *frameBatch) error{
+		s.refresh, s.check, s.deduplicate, s.identify, s.mergePosts, s.decode, s.save, s.logFrames, s.evaluateRules, s.countUnmapped,
 	} {
 		if err := step(ctx, b); err != nil {
 			return nil, err
@@ -129,8 +129,8 @@ func (s *Service) Ingest(ctx context.Context, arrivals []Arrival) ([]Outcome, er
 	return outcomes, nil
 }
 
-// batch has the frames of a call of Ingest, in order and by account.
-type batch struct {
+// frameBatch has the frames of a call of Ingest, in order and by account.
+type frameBatch struct {
 	frames   []*workItem
 	groups   map[relay.AccountID][]*workItem
 	versions map[relay.AccountID]Version // of the accounts' records, read by refresh
@@ -140,22 +140,22 @@ type batch struct {
 // workItem is a frame in processing.
 type workItem struct {
 	*Arrival
-	outcome     Outcome
-	device      *cachedDevice
-	time        time.Time // time of the readings
-	points      []Point
-	radio       *RadioData
-	firstRecord string       // record that first contained the frame, if known
-	merged      *MergedFrame // the data of all posts about the frame; nil if they were not merged
-	unmapped    []string     // keys that the decoder does not map
+	outcome       Outcome
+	device        *cachedDevice
+	time          time.Time // time of the readings
+	points        []Point
+	radio         *RadioData
+	firstRecordID string       // record that first contained the frame, if known
+	merged        *MergedFrame // the data of all posts about the frame; nil if they were not merged
+	unmapped      []string     // keys that the decoder does not map
 	// limitReason is set if the device lacks sensors because of the series limit.
 	limitReason string
 	decoded     *decoders.Decoded // the codec's result; nil until the frame is decoded
 	preview     bool              // the frame is not stored and changes nothing
 }
 
-func newBatch(arrivals []Arrival) *batch {
-	b := &batch{frames: make([]*workItem, len(arrivals)), groups: make(map[relay.AccountID][]*workItem)}
+func newBatch(arrivals []Arrival) *frameBatch {
+	b := &frameBatch{frames: make([]*workItem, len(arrivals)), groups: make(map[relay.AccountID][]*workItem)}
 	for i := range arrivals {
 		w := &workItem{Arrival: &arrivals[i]}
 		b.frames[i] = w
@@ -190,7 +190,7 @@ const (
 	maxDedup      = 128
 )
 
-func (s *Service) check(_ context.Context, b *batch) error {
+func (s *Service) check(_ context.Context, b *frameBatch) error {
 	for _, w := range b.frames {
 		f := &w.Frame
 		f.Identifier, _ = NormalizeIdentifier(f.Identifier)
@@ -219,7 +219,7 @@ func boundedDedup(f *decoders.Frame) string {
 }
 
 // deduplicate marks a frame as a duplicate if an earlier record contained it.
-func (s *Service) deduplicate(ctx context.Context, b *batch) error {
+func (s *Service) deduplicate(ctx context.Context, b *frameBatch) error {
 	return b.markDuplicates(func(frames []FrameKey) (records []string, err error) {
 		ok, err := s.optional.call(ctx, func() (err error) {
 			records, err = s.cache.Deduplicate(ctx, frames, s.options.DedupWindow)
@@ -228,7 +228,7 @@ func (s *Service) deduplicate(ctx context.Context, b *batch) error {
 		if !ok { // without the cache all frames are new
 			records = records[:0]
 			for i := range frames {
-				records = append(records, frames[i].Record)
+				records = append(records, frames[i].RecordID)
 			}
 		}
 		return records, err
@@ -237,7 +237,7 @@ func (s *Service) deduplicate(ctx context.Context, b *batch) error {
 
 // markDuplicates marks the frames that another record contained first. firstRecords returns the first
 // record of each frame.
-func (b *batch) markDuplicates(firstRecords func([]FrameKey) ([]string, error)) error {
+func (b *frameBatch) markDuplicates(firstRecords func([]FrameKey) ([]string, error)) error {
 	frames, items := make([]FrameKey, 0, len(b.frames)), make([]*workItem, 0, len(b.frames))
 	for _, w := range b.frames {
 		if w.Frame.DedupID != "" && w.isAccepted() {
@@ -252,7 +252,7 @@ func (b *batch) markDuplicates(firstRecords func([]FrameKey) ([]string, error)) 
 		return fmt.Errorf("iot: check for duplicates: %w", err)
 	}
 	for i, w := range items {
-		if w.firstRecord = records[i]; records[i] != w.Record {
+		if w.firstRecordID = records[i]; records[i] != w.RecordID {
 			w.outcome.Duplicate, w.outcome.Repeats = true, records[i]
 		}
 	}
@@ -261,9 +261,9 @@ func (b *batch) markDuplicates(firstRecords func([]FrameKey) ([]string, error)) 
 
 // frameKey returns the key of the frame for the duplicate check.
 func (a *Arrival) frameKey() FrameKey {
-	s := FrameKey{Account: a.Account, Device: a.Frame.Identifier, Dedup: string(a.Frame.Kind) + boundedDedup(&a.Frame), Record: a.Record}
+	s := FrameKey{Account: a.Account, Device: a.Frame.Identifier, Dedup: string(a.Frame.Kind) + boundedDedup(&a.Frame), RecordID: a.RecordID}
 	if s.Span = a.Frame.DedupSpan; s.Span > 0 {
-		s.At, _ = SampleTime(&a.Frame, a.ReceivedAt)
+		s.Time, _ = SampleTime(&a.Frame, a.ReceivedAt)
 	}
 	return s
 }
@@ -271,11 +271,11 @@ func (a *Arrival) frameKey() FrameKey {
 // Repeats reports whether an arrival has the same frame as another arrival of its device.
 func (a *Arrival) Repeats(otherArrival *Arrival) bool {
 	seen, otherSeen := a.frameKey(), otherArrival.frameKey()
-	return a.Frame.DedupID != "" && seen.Dedup == otherSeen.Dedup && seen.SameFrame(otherSeen.At)
+	return a.Frame.DedupID != "" && seen.Dedup == otherSeen.Dedup && seen.SameFrame(otherSeen.Time)
 }
 
 // save writes to the reading store and then updates the cache of latest values.
-func (s *Service) save(ctx context.Context, b *batch) error {
+func (s *Service) save(ctx context.Context, b *frameBatch) error {
 	// 1. Collect the points and the radio data, with their frames. Frames that could not be decoded
 	// also have radio data.
 	count := 0

@@ -157,7 +157,7 @@ func TestRefusalsHaveAReason(t *testing.T) {
 		if f.Kind == "" {
 			f.Kind = decoders.Uplink
 		}
-		return iot.Arrival{Record: "n1-u1", Account: 1, DecoderID: "d1", Frame: f}
+		return iot.Arrival{RecordID: "n1-u1", Account: 1, DecoderID: "d1", Frame: f}
 	}
 	withDecoder := func(a iot.Arrival, decoder string) iot.Arrival { a.DecoderID = decoder; return a }
 	object := values("temperature", 1.0)
@@ -168,7 +168,7 @@ func TestRefusalsHaveAReason(t *testing.T) {
 	}{
 		{"no identifier", frame(decoders.Frame{Object: object}), "the frame names no device"},
 		{"a blank identifier", frame(decoders.Frame{Identifier: " \t", Object: object}), "the frame names no device"},
-		{"no account", iot.Arrival{Record: "r", Frame: decoders.Frame{Kind: decoders.Uplink, Identifier: eui, Object: object}}, "belongs to no account"},
+		{"no account", iot.Arrival{RecordID: "r", Frame: decoders.Frame{Kind: decoders.Uplink, Identifier: eui, Object: object}}, "belongs to no account"},
 		{"an identifier of 1 MiB", frame(decoders.Frame{Identifier: strings.Repeat("x", 1<<20), Object: object}), "has 1048576 bytes"},
 		{"an identifier that is not UTF-8", frame(decoders.Frame{Identifier: "a\xff", Object: object}), `"a\xff" has invalid or control characters`},
 		{"an identifier with a line break", frame(decoders.Frame{Identifier: "a\nb", Object: object}), "has invalid or control characters"},

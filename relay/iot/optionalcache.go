@@ -90,10 +90,10 @@ type Cache interface {
 	// stores nothing.
 	FirstRecords(ctx context.Context, frames []FrameKey, ttl time.Duration) ([]string, error)
 
-	// MergeParts merges each part atomically with the stored parts of the same frame and returns the
+	// MergePosts merges each post atomically with the stored posts about the same frame and returns the
 	// merged frames. Of two receptions by one gateway it uses the stronger one, of two positions the
-	// later one. Parts are stored for the time ttl. Merging a part again changes nothing.
-	MergeParts(ctx context.Context, acct relay.AccountID, parts []FramePart, ttl time.Duration) ([]MergedFrame, error)
+	// later one. Posts are stored for the time ttl. Merging a post again changes nothing.
+	MergePosts(ctx context.Context, acct relay.AccountID, posts []FramePost, ttl time.Duration) ([]MergedFrame, error)
 
 	// SetHeard stores the times of the last frames of devices, by account and device ID. It ignores
 	// times that are earlier than the stored ones.
@@ -122,19 +122,19 @@ type Cache interface {
 // LastHeard has the time of a device's last frame, or zero, and the time asOf of its last
 // FillHeard.
 type LastHeard struct {
-	At, FilledAt time.Time
+	HeardAt, FilledAt time.Time
 }
 
 // FrameKey identifies a frame for the duplicate check by its device, its deduplication key, and its
 // journal record.
 type FrameKey struct {
-	Account relay.AccountID
-	Device  string
-	Dedup   string
-	Record  string
-	Span    time.Duration // decoders.Frame.DedupSpan
-	At      time.Time     // time of the frame; zero without a Span
+	Account  relay.AccountID
+	Device   string
+	Dedup    string
+	RecordID string
+	Span     time.Duration // decoders.Frame.DedupSpan
+	Time     time.Time     // time of the frame; zero without a Span
 }
 
 // SameFrame reports whether a frame with the same key at the time t is the same frame.
-func (s FrameKey) SameFrame(t time.Time) bool { return s.Span == 0 || s.At.Sub(t).Abs() <= s.Span }
+func (s FrameKey) SameFrame(t time.Time) bool { return s.Span == 0 || s.Time.Sub(t).Abs() <= s.Span }

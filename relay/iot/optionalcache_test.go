@@ -47,11 +47,11 @@ func (c *faultyCache) Deduplicate(ctx context.Context, frames []iot.FrameKey, tt
 	return c.Cache.Deduplicate(ctx, frames, ttl)
 }
 
-func (c *faultyCache) MergeParts(ctx context.Context, acct relay.AccountID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
+func (c *faultyCache) MergePosts(ctx context.Context, acct relay.AccountID, posts []iot.FramePost, ttl time.Duration) ([]iot.MergedFrame, error) {
 	if ok, err := c.call(false); !ok {
 		return nil, err
 	}
-	return c.Cache.MergeParts(ctx, acct, parts, ttl)
+	return c.Cache.MergePosts(ctx, acct, posts, ttl)
 }
 
 func (c *faultyCache) SetHeard(ctx context.Context, heardAt map[relay.AccountID]map[string]time.Time) error {
@@ -152,7 +152,7 @@ func TestFramesAreStoredWhileTheCacheIsDown(t *testing.T) {
 	repeated := g.nextFrame(2, values("temperature", 2.0))
 	repeated.Frame.NetworkTime = g.now
 	g.mustStore(repeated)
-	repeated.Record = "n2-u2" // the same frame in another post
+	repeated.RecordID = "n2-u2" // the same frame in another post
 	g.mustStore(repeated)
 	if got, heardAt := g.latestValues(), g.lastSeen(); !slices.Equal(got, []string{"temperature=2"}) || heardAt != "12:02:00" {
 		t.Errorf("while the cache is down: latest values %q, last seen at %s", got, heardAt)
@@ -174,9 +174,9 @@ func TestFramesAreStoredWhileTheCacheIsDown(t *testing.T) {
 		}
 	}
 	relaytest.Equal(t, "whether the same record in one batch is a duplicate", g.ingest(g.frame("n3-u9", nil), g.frame("n3-u9", nil))[1].Duplicate, false)
-	repeated.Record = "n1-u9"
+	repeated.RecordID = "n1-u9"
 	g.ingest(repeated)
-	repeated.Record = "n1-u10"
+	repeated.RecordID = "n1-u10"
 	relaytest.Equal(t, "whether another record of the frame is a duplicate", g.ingest(repeated)[0].Duplicate, true)
 }
 
@@ -240,7 +240,7 @@ func TestAPositionIsStoredWithoutTheCache(t *testing.T) {
 			loseCache(g)
 			frames, err := netserver.Parse(netserver.Post{Body: []byte(sigfoxPosition), ReceivedAt: g.now})
 			relaytest.NoError(t, err)
-			g.mustStore(iot.Arrival{Record: "n1-u9", Account: 1, DecoderID: "raw", ReceivedAt: g.now, Frame: frames[0]})
+			g.mustStore(iot.Arrival{RecordID: "n1-u9", Account: 1, DecoderID: "raw", ReceivedAt: g.now, Frame: frames[0]})
 			if got, want := g.radio(), "12:00:00 f_cnt=9, 12:00:00 gateways=1, 12:00:00 latitude=51.5, 12:00:00 rssi=-120, 12:00:00 snr=8"; got != want {
 				t.Errorf("%s\nwant %s", got, want)
 			}

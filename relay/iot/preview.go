@@ -45,7 +45,7 @@ func (p *Preview) Frames(ctx context.Context, arrivals []Arrival) ([]PreviewedFr
 	for _, w := range b.frames {
 		w.preview, w.DecodeNow = true, true
 	}
-	for _, step := range [...]func(context.Context, *batch) error{
+	for _, step := range [...]func(context.Context, *frameBatch) error{
 		p.s.refresh, p.s.check, p.markDuplicates, p.identify, p.s.decode,
 	} {
 		if err := step(ctx, b); err != nil {
@@ -74,7 +74,7 @@ func (p *Preview) Frames(ctx context.Context, arrivals []Arrival) ([]PreviewedFr
 
 // markDuplicates marks duplicates like deduplicate, but stores nothing. A frame is a duplicate if another
 // record has contained it or if it was in an earlier arrival of this preview.
-func (p *Preview) markDuplicates(ctx context.Context, b *batch) error {
+func (p *Preview) markDuplicates(ctx context.Context, b *frameBatch) error {
 	return b.markDuplicates(func(frames []FrameKey) ([]string, error) {
 		records, err := p.s.cache.FirstRecords(ctx, frames, p.s.options.DedupWindow)
 		for i, f := range frames[:len(records)] {
@@ -82,37 +82,37 @@ func (p *Preview) markDuplicates(ctx context.Context, b *batch) error {
 				continue
 			}
 			key := f.Account.String() + "\x00" + f.Device + "\x00" + f.Dedup
-			if n := slices.IndexFunc(p.seenByKey[key], func(seen FrameKey) bool { return f.SameFrame(seen.At) }); n >= 0 {
-				records[i] = p.seenByKey[key][n].Record
+			if n := slices.IndexFunc(p.seenByKey[key], func(seen FrameKey) bool { return f.SameFrame(seen.Time) }); n >= 0 {
+				records[i] = p.seenByKey[key][n].RecordID
 				continue
 			}
 			p.seenByKey[key] = append(p.seenByKey[key], f)
-			records[i] = f.Record
+			records[i] = f.RecordID
 		}
 		return records, err
 	})
 }
 
 // identify finds the device of each frame, or makes the device that Ingest would create.
-func (p *Preview) identify(ctx context.Context, b *batch) error {
+func (p *Preview) identify(ctx context.Context, b *frameBatch) error {
 	devices := p.s.newProvisionalDevices()
 	for acct, group := range b.groups {
-		ab := &accountBatch{acct: acct, cache: p.s.accounts.account(acct)}
-		if _, err := p.s.load(ctx, ab, group); err != nil {
+		records := &accountRecords{acct: acct, cache: p.s.records.account(acct)}
+		if _, err := p.s.load(ctx, records, group); err != nil {
 			return err
 		}
 		for _, w := range group {
 			if !w.isAccepted() {
 				continue
 			}
-			cd, err := devices.device(ctx, ab, w)
+			cd, err := devices.device(ctx, records, w)
 			if err != nil {
 				return err
 			}
 			if cd == nil {
 				continue // refused
 			}
-			if w.device, err = devices.fit(ctx, acct, cd); err != nil {
+			if w.device, err = devices.matchSensors(ctx, acct, cd); err != nil {
 				return err
 			}
 		}
@@ -124,18 +124,18 @@ func (p *Preview) identify(ctx context.Context, b *batch) error {
 // without saving them.
 type provisionalDevices struct {
 	s       *Service
-	fitted  map[*cachedDevice]*cachedDevice // results of fit
+	matched map[*cachedDevice]*cachedDevice // results of matchSensors
 	created map[string]*cachedDevice        // devices that do not exist yet, by decoder and identifier
 }
 
 func (s *Service) newProvisionalDevices() *provisionalDevices {
-	return &provisionalDevices{s: s, fitted: make(map[*cachedDevice]*cachedDevice), created: make(map[string]*cachedDevice)}
+	return &provisionalDevices{s: s, matched: make(map[*cachedDevice]*cachedDevice), created: make(map[string]*cachedDevice)}
 }
 
 // device returns the frame's device, or the device that Ingest would create.
-func (pd *provisionalDevices) device(ctx context.Context, ab *accountBatch, w *workItem) (*cachedDevice, error) {
+func (pd *provisionalDevices) device(ctx context.Context, records *accountRecords, w *workItem) (*cachedDevice, error) {
 	id := w.Frame.Identifier
-	cd := ab.cache.device(id)
+	cd := records.cache.device(id)
 	if cd != nil && (w.DecoderID == "" || cd.Device.DecoderID != "") {
 		return cd, nil
 	}
@@ -147,7 +147,7 @@ func (pd *provisionalDevices) device(ctx context.Context, ab *accountBatch, w *w
 	if device := pd.created[key]; device != nil {
 		return device, nil
 	}
-	c, err := pd.s.namedDecoder(ctx, ab, w)
+	c, err := pd.s.namedDecoder(ctx, records, w)
 	if err != nil || !w.isAccepted() {
 		return nil, err
 	}
@@ -161,25 +161,25 @@ func (pd *provisionalDevices) device(ctx context.Context, ab *accountBatch, w *w
 	return device, nil
 }
 
-// fit returns a device with the sensors that it would have after fitSensors.
-func (pd *provisionalDevices) fit(ctx context.Context, acct relay.AccountID, cd *cachedDevice) (*cachedDevice, error) {
+// matchSensors returns a device with the sensors that it would have after Service.matchSensors.
+func (pd *provisionalDevices) matchSensors(ctx context.Context, acct relay.AccountID, cd *cachedDevice) (*cachedDevice, error) {
 	if cd.decoder == nil {
 		return cd, nil
 	}
-	if device := pd.fitted[cd]; device != nil {
+	if device := pd.matched[cd]; device != nil {
 		return device, nil
 	}
 	sensors := *cd.sensors.Load()
 	missing := pd.s.sensorsFor(cd.Device, cd.decoder, sensors)
-	fitted := &cachedDevice{Device: cd.Device, decoder: cd.decoder, params: cd.params}
-	fitted.sensors.Store(&sensors)
+	matched := &cachedDevice{Device: cd.Device, decoder: cd.decoder, params: cd.params}
+	matched.sensors.Store(&sensors)
 	if cd.Device.ID != "" || cd.decoder.ID != "" { // otherwise a source is tried without a store
 		hasRoom, err := pd.s.hasRoomForSensors(ctx, acct, len(missing))
 		if err != nil {
 			return nil, err
 		}
 		if !hasRoom {
-			fitted.limitReached.Store(true)
+			matched.limitReached.Store(true)
 			missing = nil
 		}
 	}
@@ -198,7 +198,7 @@ func (pd *provisionalDevices) fit(ctx context.Context, acct relay.AccountID, cd 
 		}
 		mapped[missing[i].Key] = &missing[i]
 	}
-	fitted.mapped.Store(&mapped)
-	pd.fitted[cd] = fitted
-	return fitted, nil
+	matched.mapped.Store(&mapped)
+	pd.matched[cd] = matched
+	return matched, nil
 }

@@ -145,9 +145,9 @@ type Codecs struct {
 // Codecs returns the counts of suspended codecs and of suspensions.
 func (s *Service) Codecs() Codecs {
 	now, codecs := s.options.Now(), Codecs{Suspensions: s.suspensions.Load()}
-	s.accounts.mu.Lock()
-	defer s.accounts.mu.Unlock()
-	for _, a := range s.accounts.accounts {
+	s.records.mu.Lock()
+	defer s.records.mu.Unlock()
+	for _, a := range s.records.accounts {
 		a.programs.mu.Lock()
 		for _, p := range a.programs.byDecoder {
 			if p.suspensionReason(now) != "" {

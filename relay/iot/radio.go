@@ -85,7 +85,7 @@ func (w *workItem) heardAt() time.Time {
 }
 
 // lastHeard returns the times of the last frames of a batch's devices, by account and device ID.
-func lastHeard(b *batch) map[relay.AccountID]map[string]time.Time {
+func lastHeard(b *frameBatch) map[relay.AccountID]map[string]time.Time {
 	heardByAccount := make(map[relay.AccountID]map[string]time.Time)
 	for acct, group := range b.groups {
 		heard := make(map[string]time.Time)
@@ -145,19 +145,19 @@ func (r *RadioData) Complete(earlier RadioData) {
 	}
 }
 
-// FramePart is the data of one post about a frame that several posts describe.
-type FramePart struct {
+// FramePost is the data of one post about a frame that several posts describe.
+type FramePost struct {
 	Device, Dedup string
-	// At is the time with which the frame is stored. It is zero for a post that only supplements the
+	// Time is the time with which the frame is stored. It is zero for a post that only supplements the
 	// frame.
-	At       time.Time
+	Time     time.Time
 	Gateways []decoders.Gateway
 	Position *decoders.Position
 }
 
 // MergedFrame is the merged data of all posts about a frame so far.
 type MergedFrame struct {
-	At       time.Time          // zero until the frame itself arrives
+	Time     time.Time          // zero until the frame itself arrives
 	Gateways []decoders.Gateway // with identifier, RSSI and SNR only
 	Position *decoders.Position
 }
@@ -179,31 +179,31 @@ func (w *workItem) isMergeable() bool {
 	return w.outcome.Refused == "" && f.DedupID != "" && (f.Supplement || f.Extensible) && !f.Simulated
 }
 
-// mergeParts merges the data of posts about the same frame. The posts may arrive in any order.
-func (s *Service) mergeParts(ctx context.Context, b *batch) error {
+// mergePosts merges the data of posts about the same frame. The posts may arrive in any order.
+func (s *Service) mergePosts(ctx context.Context, b *frameBatch) error {
 	for acct, group := range b.groups {
-		var parts []FramePart
+		var posts []FramePost
 		var items []*workItem
 		for _, w := range group {
 			if !w.isMergeable() {
 				continue
 			}
 			f := &w.Frame
-			p := FramePart{Device: f.Identifier, Dedup: boundedDedup(f), Gateways: f.Gateways, Position: f.Position}
+			p := FramePost{Device: f.Identifier, Dedup: boundedDedup(f), Gateways: f.Gateways, Position: f.Position}
 			if f.DedupSpan > 0 {
-				p.Dedup += "@" + w.firstRecord // the key is unique only within DedupSpan
+				p.Dedup += "@" + w.firstRecordID // the key is unique only within DedupSpan
 			}
 			if f.Kind == decoders.Uplink && w.isAccepted() {
-				p.At, _ = SampleTime(f, w.ReceivedAt)
+				p.Time, _ = SampleTime(f, w.ReceivedAt)
 			}
-			parts, items = append(parts, p), append(items, w)
+			posts, items = append(posts, p), append(items, w)
 		}
-		if len(parts) == 0 {
+		if len(posts) == 0 {
 			continue
 		}
 		var merged []MergedFrame
 		ok, err := s.optional.call(ctx, func() (err error) {
-			merged, err = s.cache.MergeParts(ctx, acct, parts, s.options.DedupWindow)
+			merged, err = s.cache.MergePosts(ctx, acct, posts, s.options.DedupWindow)
 			return err
 		})
 		if err != nil {
@@ -228,13 +228,13 @@ func (w *workItem) supplement() *RadioData {
 	if w.merged != nil {
 		frame = *w.merged
 	}
-	if frame.At.IsZero() {
+	if frame.Time.IsZero() {
 		if !w.isMergeable() || w.Frame.Kind == decoders.Uplink || w.Frame.NetworkTime.IsZero() {
 			return nil
 		}
-		frame.At, _ = SampleTime(&w.Frame, w.ReceivedAt)
+		frame.Time, _ = SampleTime(&w.Frame, w.ReceivedAt)
 	}
-	r := w.newRadioData(frame.At)
+	r := w.newRadioData(frame.Time)
 	r.setReceptions(frame.receptions())
 	r.setPosition(frame.Position)
 	return r.nilIfEmpty()

@@ -64,7 +64,7 @@ func (s *Service) Frames(ctx context.Context, acct relay.AccountID, deviceID str
 
 // logFrames saves the raw frames of devices with frame logging, with their outcome. Processing a record
 // again replaces its frames.
-func (s *Service) logFrames(ctx context.Context, b *batch) error {
+func (s *Service) logFrames(ctx context.Context, b *frameBatch) error {
 	framesByAccount := make(map[relay.AccountID][]RawFrame)
 	for _, w := range b.frames {
 		if w.device != nil && w.device.Device.FrameLogging && !w.outcome.Duplicate && !w.outcome.Deferred {
@@ -83,7 +83,7 @@ func (s *Service) logFrames(ctx context.Context, b *batch) error {
 func (w *workItem) rawFrame() RawFrame {
 	f := &w.Frame
 	r := RawFrame{
-		ID: w.Record, DeviceID: w.device.Device.ID, ReceivedAt: w.ReceivedAt.UTC(), Time: w.time,
+		ID: w.RecordID, DeviceID: w.device.Device.ID, ReceivedAt: w.ReceivedAt.UTC(), Time: w.time,
 		Sender: f.Sender, Kind: string(f.Kind), Encrypted: f.Encrypted, BesidePayload: f.BesidePayload, Gateways: len(f.Gateways),
 		Refused: decoders.Clip(w.outcome.Refused, maxRawText), Note: decoders.Clip(strings.Join(w.outcome.Notes, "; "), maxRawText),
 	}
@@ -170,7 +170,7 @@ func (r RawFrame) Arrival(acct relay.AccountID) (a Arrival, ok bool) {
 		}
 		f.Samples = append(f.Samples, reading)
 	}
-	return Arrival{Record: r.ID, Account: acct, ReceivedAt: r.ReceivedAt, Frame: f}, true
+	return Arrival{RecordID: r.ID, Account: acct, ReceivedAt: r.ReceivedAt, Frame: f}, true
 }
 
 // KeepFrames saves raw frames of devices and deletes frames of these devices beyond MaxFrames and

@@ -26,7 +26,7 @@ func (r *recorder) Evaluate(_ context.Context, acct relay.AccountID, v iot.Versi
 		return errors.New("an account without rules")
 	}
 	for _, f := range frames {
-		r.frames = append(r.frames, f.Record)
+		r.frames = append(r.frames, f.RecordID)
 	}
 	return r.err
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// fitSensors adds missing sensors that the decoder of a device maps, and changes the type of sensors
+// matchSensors adds missing sensors that the decoder of a device maps, and changes the type of sensors
 // whose key is mapped to another type. Sensors that are no longer mapped stay with the device and get
 // no values.
-func (s *Service) fitSensors(ctx context.Context, acct relay.AccountID, cd *cachedDevice) error {
+func (s *Service) matchSensors(ctx context.Context, acct relay.AccountID, cd *cachedDevice) error {
 	// 1. Compare the sensors with the mapping.
 	sensors := *cd.sensors.Load()
 	missing := s.sensorsFor(cd.Device, cd.decoder, sensors)

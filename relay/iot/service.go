@@ -44,7 +44,7 @@ type Service struct {
 	readings ReadingStore
 	compile  Compiler
 	options  Options
-	accounts *recordCache
+	records  *recordCache
 	unmapped unmappedKeys
 	// suspensions counts suspensions of programs since the start.
 	suspensions atomic.Int64
@@ -65,7 +65,7 @@ func New(store *Store, cache Cache, readings ReadingStore, compile Compiler, o O
 	return &Service{
 		store: store, cache: cache, optional: &optionalCache{now: o.Now, logger: o.Logger},
 		readings: readings, compile: compile, options: o, unmapped: unmappedKeys{byDecoder: make(map[Ref]map[string]UnmappedKey)},
-		accounts: &recordCache{accounts: make(map[relay.AccountID]*accountCache)},
+		records: &recordCache{accounts: make(map[relay.AccountID]*accountCache)},
 	}
 }
 
@@ -83,7 +83,7 @@ type Version struct {
 // StoredFrame is an accepted frame that rules evaluate. A frame without readings, such as a join, has
 // no Points.
 type StoredFrame struct {
-	Record string // the journal record that brought the frame
+	RecordID string // the journal record that brought the frame
 	// Device and Frame are shared and must not be modified.
 	Device *Device
 	Frame  *decoders.Frame
@@ -95,7 +95,7 @@ type StoredFrame struct {
 }
 
 // evaluateRules evaluates the rules of each account for the frames that seenByRules selects.
-func (s *Service) evaluateRules(ctx context.Context, b *batch) error {
+func (s *Service) evaluateRules(ctx context.Context, b *frameBatch) error {
 	if s.options.Evaluate == nil {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (w *workItem) seenByRules() bool {
 
 func (w *workItem) storedFrame() StoredFrame {
 	return StoredFrame{
-		Record: w.Record, Device: &w.device.Device, Frame: &w.Frame, Time: w.time, Heard: w.heardAt(),
+		RecordID: w.RecordID, Device: &w.device.Device, Frame: &w.Frame, Time: w.time, Heard: w.heardAt(),
 		Points: w.outcome.Points, Radio: w.radio, Trace: w.Trace,
 	}
 }
@@ -199,7 +199,7 @@ func (s *Service) lastHeardTimes(ctx context.Context, acct relay.AccountID, ids 
 	heardAt := make(map[string]time.Time, len(ids))
 	var missing []string
 	for _, id := range ids {
-		heardAt[id] = cached[id].At
+		heardAt[id] = cached[id].HeardAt
 		if !s.optional.isFresh(cached[id].FilledAt, heardMaxAge) {
 			missing = append(missing, id)
 		}

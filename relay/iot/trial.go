@@ -28,7 +28,7 @@ type TrialResult struct {
 	// Outcome is the outcome that Ingest would return. Points are the readings of the device's
 	// sensors. Refused is the reason why no readings would be stored.
 	Outcome
-	At time.Time // the time of the frame
+	Time time.Time // the time of the frame
 	// Values are the decoder's results, before they are mapped to sensors.
 	Values           []decoders.Reading
 	Errors, Warnings []string
@@ -47,7 +47,7 @@ func (s *Service) Try(ctx context.Context, t Trial, arrivals []Arrival) ([]Trial
 	if err != nil {
 		return nil, err
 	}
-	fitted, err := s.newProvisionalDevices().fit(ctx, t.Account, device)
+	matched, err := s.newProvisionalDevices().matchSensors(ctx, t.Account, device)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (s *Service) Try(ctx context.Context, t Trial, arrivals []Arrival) ([]Trial
 	results := make([]TrialResult, len(b.frames))
 	previewed := make([]PreviewedFrame, len(b.frames))
 	for i, w := range b.frames {
-		w.Account, w.device = t.Account, fitted
+		w.Account, w.device = t.Account, matched
 		results[i] = w.try(types)
 	}
 	b.makeTimesUnique()
@@ -139,7 +139,7 @@ func (w *workItem) try(types map[string]SensorType) (t TrialResult) {
 	w.setTime()
 	defer func() {
 		w.outcome.DeviceID = w.device.Device.ID
-		if t.At, t.Outcome = w.time, w.outcome; w.isAccepted() {
+		if t.Time, t.Outcome = w.time, w.outcome; w.isAccepted() {
 			t.Points = w.points
 		}
 	}()

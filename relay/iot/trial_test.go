@@ -210,7 +210,7 @@ func TestAPreviewReturnsDifferencesAndChangesNothing(t *testing.T) {
 	unknown := g.payload("r3", 7, 47)
 	unknown.Frame.Identifier = "24e124136b500000"
 	copied := frame2
-	copied.Record, copied.Frame.DedupID = "r4", "r2"
+	copied.RecordID, copied.Frame.DedupID = "r4", "r2"
 
 	t.Run("an unchanged decoder gives no differences", func(t *testing.T) {
 		for i, f := range g.preview(frame1, frame2) {

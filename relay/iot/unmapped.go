@@ -56,7 +56,7 @@ func (u *unmappedKeys) add(decoder Ref, k UnmappedKey) {
 // formats have no limit. It is the last step of Ingest, so that a batch is counted once although it is
 // processed again after an error. Frames that are processed again after a crash, or replayed, are
 // counted again.
-func (s *Service) countUnmapped(_ context.Context, b *batch) error {
+func (s *Service) countUnmapped(_ context.Context, b *frameBatch) error {
 	s.unmapped.mu.Lock()
 	defer s.unmapped.mu.Unlock()
 	for _, w := range b.frames {

@@ -174,6 +174,7 @@ func (s *Service) check(o Order) (encoded Encoded, p relay.Problems) {
 	}
 	if o.Body != nil {
 		var err error
+		// The reference is not known yet. The number of parts does not depend on it.
 		if encoded, err = o.Body.Encode(0, s.fitsSevenBit(o.Destinations)); err != nil {
 			encoded = Encoded{}
 			p.AddAll("", relay.FieldsOf(err))

@@ -13,7 +13,7 @@ type row struct {
 	Ref
 	partCount       int
 	scheduled       int64
-	report          bool
+	wantsReport     bool
 	parts           []partState
 	due             int64
 	unreportedSince int64 // the column untold: the time of the first unreported change; 0 if there is none
@@ -48,7 +48,7 @@ const rowColumns = `s.account, s.id, s.part_count, s.scheduled, s.report, s.part
 // rowFields returns pointers to the fields of r in the order of rowColumns.
 func rowFields(r *row) []any {
 	return []any{
-		&r.Account, &r.ID, &r.partCount, &r.scheduled, &r.report, db.JSON(&r.parts), &r.due, &r.unreportedSince, &r.expires, &r.version,
+		&r.Account, &r.ID, &r.partCount, &r.scheduled, &r.wantsReport, db.JSON(&r.parts), &r.due, &r.unreportedSince, &r.expires, &r.version,
 		func() { // called after the row has been read, see db.List
 			for len(r.parts) < r.partCount { // the column is empty until the first change
 				r.parts = append(r.parts, partState{State: Pending})

@@ -44,14 +44,14 @@ func (s *Store) markSending(ctx context.Context, callID string, sending []Sendin
 		submittable := make([][]int, len(sending))
 		for i := range sending {
 			if r := rows[sending[i].Ref]; r != nil {
-				submittable[i] = r.markSending(callID, &sending[i])
+				submittable[i] = r.beginSending(callID, &sending[i])
 			}
 		}
 		return submittable, saveRows(ctx, tx, label, rows)
 	})
 }
 
-func (r *row) markSending(callID string, b *SendingParts) (submittable []int) {
+func (r *row) beginSending(callID string, b *SendingParts) (submittable []int) {
 	for _, n := range b.Parts {
 		if n < 0 || n >= len(r.parts) {
 			continue

@@ -92,7 +92,7 @@ func (s *Store) settle(ctx context.Context, label string, changes []change) ([]M
 			if hasChanged {
 				r.schedule(now, s.db.Retention())
 			}
-			if r.report && needsReport {
+			if r.wantsReport && needsReport {
 				r.unreportedSince = cmp.Or(r.unreportedSince, db.Millis(now))
 				toReport = append(toReport, *r)
 			}

@@ -199,7 +199,7 @@ func (s *Store) saveTogether(ctx context.Context, acct relay.AccountID, orders [
 		answers := make([][]byte, len(orders))
 		var claimed []*OrderRecords
 		for _, i := range db.PlacesInOrder(orders, func(a, b *OrderRecords) int { return strings.Compare(a.Key.Hash, b.Key.Hash) }) {
-			answer, ok, err := claimKey(ctx, tx, orders[i])
+			answer, ok, err := claimIdempotencyKey(ctx, tx, orders[i])
 			if err != nil {
 				return nil, err
 			}
@@ -231,9 +231,9 @@ func (s *Store) saveTogether(ctx context.Context, acct relay.AccountID, orders [
 	})
 }
 
-// claimKey claims the client's key for an order. If the key is stored, ok is false. The answer
+// claimIdempotencyKey claims the client's key for an order. If the key is stored, ok is false. The answer
 // is then the answer of the earlier order, or nil if this order itself was saved before.
-func claimKey(ctx context.Context, tx *db.Tx, o *OrderRecords) (answer []byte, ok bool, err error) {
+func claimIdempotencyKey(ctx context.Context, tx *db.Tx, o *OrderRecords) (answer []byte, ok bool, err error) {
 	// An expired key counts as unused. While another transaction claims the key, the
 	// statement waits for its end.
 	const insertKey = `
@@ -286,6 +286,7 @@ func insert(ctx context.Context, tx *db.Tx, acct relay.AccountID, orders []*Orde
 		WHERE true
 		ON CONFLICT (account, id) DO NOTHING
 		RETURNING id`
+	// All parts are pending: the 1 is the stateBit of Pending, and the empty parts are the default.
 	const insertStates = `
 		INSERT INTO message_state (account, id, part_count, scheduled, report, parts, pending, states, due, untold, expires, version)
 		SELECT $1, id, part_count, scheduled, report, '', part_count, 1, due, 0, 0, 0

@@ -118,7 +118,7 @@ func BenchmarkParked(b *testing.B) {
 		for range n / size {
 			ds, outcomes := smsDeliveries(size, now), make([]Outcome, size)
 			for i, d := range ds {
-				outcomes[i] = Outcome{ID: d.ID, Account: d.Account, State: Queued, Endpoint: d.EndpointName(), ParkedUntil: now, Uncounted: true}
+				outcomes[i] = Outcome{ID: d.ID, Account: d.Account, State: Queued, Endpoint: d.EndpointKey(), ParkedUntil: now, Uncounted: true}
 			}
 			if _, err := s.Create(b.Context(), ds, now); err != nil {
 				b.Fatal(err)

@@ -60,7 +60,7 @@ type Delivery struct {
 	// Originator and Destination are the numbers of an inbound message or of SMS.
 	Originator  string `json:"originator,omitempty"`
 	Destination string `json:"destination,omitempty"`
-	// Endpoint is the id of the relay's endpoint; see EndpointName. The deliveries to one
+	// Endpoint is the id of the relay's endpoint; see EndpointKey. The deliveries to one
 	// endpoint share its pace and its breaker.
 	Endpoint string `json:"endpoint,omitempty"`
 	Pace     Pace   `json:"pace,omitzero"`
@@ -170,7 +170,7 @@ type Outcome struct {
 	// Uncounted means that the attempt does not count in Tries: it failed by a fault of the
 	// gateway, or was a probe of a breaker.
 	Uncounted bool
-	// Endpoint is the delivery's EndpointName.
+	// Endpoint is the delivery's EndpointKey.
 	Endpoint string
 	// ParkedUntil is set if the delivery now waits for the breaker of its endpoint. It is the
 	// end of that wait.
@@ -209,9 +209,9 @@ const (
 	WaitsForTurn Wait = "turn"
 )
 
-// EndpointName returns Endpoint if it is set, otherwise a hash of the account, the kind, and the host
+// EndpointKey returns Endpoint if it is set, otherwise a hash of the account, the kind, and the host
 // of the URL or another target.
-func (d *Delivery) EndpointName() string {
+func (d *Delivery) EndpointKey() string {
 	if d.Endpoint != "" {
 		return d.Endpoint
 	}

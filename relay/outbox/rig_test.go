@@ -98,7 +98,7 @@ func outcome(d Delivery, s float64, state State) Outcome {
 func parkedOutcome(d Delivery, until float64) Outcome {
 	return Outcome{
 		ID: d.ID, Account: d.Account, State: Queued, Reason: "it fails", Uncounted: true,
-		Endpoint: d.EndpointName(), ParkedUntil: timeAt(until),
+		Endpoint: d.EndpointKey(), ParkedUntil: timeAt(until),
 	}
 }
 

@@ -286,7 +286,7 @@ func Create(ctx context.Context, tx *db.Tx, ds []Delivery, leaseUntil time.Time)
 		d := &created[i]
 		d.State, d.WaitsFor, d.NextAttemptAt = Queued, "", leaseUntil
 		if d.Pace.Ordered {
-			members = append(members, member{refOf(d), d.EndpointName()})
+			members = append(members, member{refOf(d), d.EndpointKey()})
 		}
 	}
 	waiting, err := enqueue(ctx, tx, members)

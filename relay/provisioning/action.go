@@ -56,8 +56,8 @@ type Order struct {
 	ICCID    sim.ICCID `json:"iccid"`
 	Services []string  `json:"services,omitempty"`
 	// Subscriber is the new subscriber of the SIM. New is set if the job creates it.
-	Subscriber string          `json:"subscriber,omitempty"`
-	New        *sim.Subscriber `json:"new,omitempty"`
+	Subscriber    string          `json:"subscriber,omitempty"`
+	NewSubscriber *sim.Subscriber `json:"new,omitempty"`
 }
 
 func orderOf(j job.Job) (o Order, err error) {

@@ -29,9 +29,9 @@ type Options struct {
 	ReportWithin time.Duration
 	// KeepJobs is the retention of a job after its end; 0 means 90 days.
 	KeepJobs time.Duration
-	// Slice is the duration of one run of a job on many SIMs; 0 means 5 s.
-	Slice time.Duration
-	Now   func() time.Time
+	// RunTime is the duration of one run of a job on many SIMs; 0 means 5 s.
+	RunTime time.Duration
+	Now     func() time.Time
 }
 
 // Actions has the operations of the package, and runs their jobs.
@@ -43,7 +43,7 @@ type Actions struct {
 // New returns the Actions.
 func New(d Deps, o Options) *Actions {
 	o.ReportWithin, o.KeepJobs = cmp.Or(o.ReportWithin, 24*time.Hour), cmp.Or(o.KeepJobs, 90*24*time.Hour)
-	o.Slice = cmp.Or(o.Slice, 5*time.Second)
+	o.RunTime = cmp.Or(o.RunTime, 5*time.Second)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -52,10 +52,10 @@ func New(d Deps, o Options) *Actions {
 
 // Activation has the parameters of an activation.
 type Activation struct {
-	// Subscriber is the id of the SIM's subscriber, unless New is set.
-	Subscriber string
-	New        *sim.Subscriber
-	Services   []string
+	// Subscriber is the id of the SIM's subscriber, unless NewSubscriber is set.
+	Subscriber    string
+	NewSubscriber *sim.Subscriber
+	Services      []string
 }
 
 // Activate requests activation of a pending SIM from the operator and returns the job that
@@ -70,15 +70,15 @@ func (a *Actions) Activate(ctx context.Context, acct relay.AccountID, iccid stri
 		return "", err
 	}
 	o := Order{ICCID: card.ICCID, Services: activation.Services, Subscriber: activation.Subscriber}
-	if activation.New != nil {
-		subscriber := *activation.New
+	if activation.NewSubscriber != nil {
+		subscriber := *activation.NewSubscriber
 		p := relay.Problems{}
 		p.AddAll("subscriber.", relay.FieldsOf(subscriber.Check([]string{"forename"})))
 		if err := p.Err(); err != nil {
 			return "", err
 		}
 		subscriber.ID = relay.NewID(a.opts.Now())
-		o.Subscriber, o.New = subscriber.ID, &subscriber
+		o.Subscriber, o.NewSubscriber = subscriber.ID, &subscriber
 	} else if err := a.checkSubscriber(ctx, acct, "subscriber", activation.Subscriber); err != nil {
 		return "", err
 	}

@@ -262,7 +262,7 @@ func TestInvalidParametersOfActionsAreRefused(t *testing.T) {
 	}{
 		"missing subscriber":                {activate(provisioning.Activation{}), "subscriber", "The subscriber field is required."},
 		"unknown subscriber":                {activate(provisioning.Activation{Subscriber: "zoe"}), "subscriber", "The selected subscriber is invalid."},
-		"new subscriber without a forename": {activate(provisioning.Activation{New: &sim.Subscriber{Surname: "x"}}), "subscriber.forename", "The forename field is required."},
+		"new subscriber without a forename": {activate(provisioning.Activation{NewSubscriber: &sim.Subscriber{Surname: "x"}}), "subscriber.forename", "The forename field is required."},
 		"missing service":                   {service(provisioning.AddService, ""), "service", "The service field is required."},
 		"unknown service":                   {service(provisioning.AddService, "6g"), "service", "The selected service is invalid."},
 		"service that the SIM has":          {service(provisioning.AddService, sim.Service4G), "service", "The selected service is invalid."},

@@ -96,8 +96,8 @@ func (p performer) perform(ctx context.Context, j job.Job) (any, error) {
 
 // settle saves a new subscriber, changes the SIM once for the job, and finishes the job.
 func (p performer) settle(ctx context.Context, j job.Job, o Order, r Report) (any, error) {
-	if o.New != nil && r.Refused == "" {
-		if err := p.deps.Subscribers.Put(ctx, j.Account, *o.New); err != nil {
+	if o.NewSubscriber != nil && r.Refused == "" {
+		if err := p.deps.Subscribers.Put(ctx, j.Account, *o.NewSubscriber); err != nil {
 			return nil, err
 		}
 	}

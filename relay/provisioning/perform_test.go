@@ -181,7 +181,7 @@ func TestAJobFailsIfItsSIMWasRemovedOrReplaced(t *testing.T) {
 
 func TestASubscriberIsRegisteredWithTheActivation(t *testing.T) {
 	f := newFixture(t)
-	id, err := f.a.Activate(t.Context(), 1, pending, provisioning.Activation{New: &sim.Subscriber{Forename: " Zoe ", Surname: "Z"}})
+	id, err := f.a.Activate(t.Context(), 1, pending, provisioning.Activation{NewSubscriber: &sim.Subscriber{Forename: " Zoe ", Surname: "Z"}})
 	relaytest.NoError(t, err)
 	query := sim.Query{Page: relay.Page{Number: 1, PerPage: 10}}
 	_, total, err := f.db.Subscribers.List(t.Context(), 1, query)
@@ -254,7 +254,7 @@ func jobIDs(jobs []job.Job) (ids []string) {
 }
 
 func TestALongReassignmentContinuesInItsNextRun(t *testing.T) {
-	f := newFixtureWith(t, provisioning.Options{Slice: -time.Nanosecond}) // each run ends at its first check of the clock
+	f := newFixtureWith(t, provisioning.Options{RunTime: -time.Nanosecond}) // each run ends at its first check of the clock
 	const simCount = 1100
 	sims := make([]sim.SIM, simCount)
 	for i := range sims {
@@ -282,7 +282,7 @@ func TestALongReassignmentContinuesInItsNextRun(t *testing.T) {
 
 // Without turns, two reassignments could move the same SIMs back and forth forever.
 func TestOldReassignmentsTakeTurns(t *testing.T) {
-	f := newFixtureWith(t, provisioning.Options{Slice: -time.Nanosecond}) // each run ends at its first check of the clock
+	f := newFixtureWith(t, provisioning.Options{RunTime: -time.Nanosecond}) // each run ends at its first check of the clock
 	sims := make([]sim.SIM, 1100)
 	for i := range sims {
 		sims[i] = sim.SIM{ICCID: sim.ICCID(fmt.Sprintf("8945%015d", i)), State: sim.Active, Subscriber: "anna"}

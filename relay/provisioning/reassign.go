@@ -62,7 +62,7 @@ func (a *Actions) Reassign(ctx context.Context, acct relay.AccountID, r Reassign
 	return j.ID, a.deps.Submit.Submit(ctx, j)
 }
 
-// runReassign assigns SIMs to a subscriber for one time slice. The next run continues.
+// runReassign assigns SIMs to a subscriber for the RunTime. The next run continues.
 func (a *Actions) runReassign(ctx context.Context, j job.Job) (any, error) {
 	var r Reassignment
 	if err := json.Unmarshal(j.Input, &r); err != nil {
@@ -80,7 +80,7 @@ func (a *Actions) runReassign(ctx context.Context, j job.Job) (any, error) {
 			return nil, job.Pause(time.Second)
 		}
 	}
-	sliceEnd := a.opts.Now().Add(a.opts.Slice)
+	sliceEnd := a.opts.Now().Add(a.opts.RunTime)
 	for {
 		// The next batch: SIMs of the source, or named SIMs that are not assigned yet.
 		var iccids []sim.ICCID

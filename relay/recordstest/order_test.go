@@ -43,13 +43,13 @@ func TestListsAreInTheOrderOfCreation(t *testing.T) {
 		{
 			"rules page by page", ids, nil,
 			func() (found []string, err error) {
-				var cursor rule.Ref
+				var cursor rule.Cursor
 				for range n {
 					page, err := records.Rules.FindRules(ctx, 0, cursor, 1)
 					if err != nil || len(page) == 0 {
 						return found, err
 					}
-					cursor = rule.Ref{Account: page[0].Account, CreatedAt: page[0].Record.CreatedAt, ID: page[0].Record.ID}
+					cursor = rule.Cursor{Account: page[0].Account, CreatedAt: page[0].Record.CreatedAt, ID: page[0].Record.ID}
 					found = append(found, page[0].Record.ID)
 				}
 				return found, nil

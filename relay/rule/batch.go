@@ -172,7 +172,7 @@ func (s *Store) Collect(ctx context.Context, acct relay.AccountID, items []Item)
 		for i := range items {
 			if _, ok := byRule[items[i].RuleID]; ok {
 				o := items[i].Occurrence
-				rows.Add(acct, items[i].RuleID, o.FrameKey(), db.Nanos(o.Time), items[i].At, db.JSON(o))
+				rows.Add(acct, items[i].RuleID, o.FrameKey(), db.Nanos(o.Time), items[i].CollectedAt, db.JSON(o))
 			}
 		}
 		ruleIDs, err := db.Values[string](ctx, tx, label, insertItems, rows)
@@ -187,7 +187,7 @@ func (s *Store) Collect(ctx context.Context, acct relay.AccountID, items []Item)
 		for i := range tallies {
 			t, item := &tallies[i], firstItems[tallies[i].rule]
 			if t.due.IsZero() && t.n+added[t.rule] > 0 && item.Batch.Every > 0 {
-				t.due = item.At.Add(item.Batch.Every)
+				t.due = item.CollectedAt.Add(item.Batch.Every)
 			}
 			if t.n += added[t.rule]; item.Batch.Count > 0 && t.n >= item.Batch.Count {
 				full = append(full, BatchRef{Account: acct, RuleID: t.rule})

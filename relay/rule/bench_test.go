@@ -38,7 +38,7 @@ func BenchmarkEvaluate(b *testing.B) {
 		d := &allDevices[n]
 		d.ID, d.Name = fmt.Sprint("d", n), fmt.Sprintf("Device %05d", n)
 		frames[n] = iot.StoredFrame{
-			Record: fmt.Sprint("rec", n), Device: d, Frame: &decoders.Frame{Kind: decoders.Uplink}, Time: startedAt, Heard: startedAt,
+			RecordID: fmt.Sprint("rec", n), Device: d, Frame: &decoders.Frame{Kind: decoders.Uplink}, Time: startedAt, Heard: startedAt,
 			Points: []iot.Point{{Key: "temperature_1", Value: 21, Time: startedAt}, {Key: "humidity_2", Value: 50, Time: startedAt}},
 			Radio:  &iot.RadioData{RSSI: &rssi, SNR: &rssi, Frame: true},
 		}

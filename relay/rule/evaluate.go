@@ -265,7 +265,7 @@ func (e *evaluation) forward(ctx context.Context, ruleDevices []ruleDevice) erro
 		for i, f := range chunk {
 			occurrence := f.frame.occurrence(f.program, Forwarded)
 			occurrence.Rule = nil // sendBatch sets it
-			items[i] = Item{RuleID: f.program.Rule.ID, Occurrence: occurrence, Batch: f.program.Rule.Batch, At: e.s.o.Now()}
+			items[i] = Item{RuleID: f.program.Rule.ID, Occurrence: occurrence, Batch: f.program.Rule.Batch, CollectedAt: e.s.o.Now()}
 		}
 		if err := e.s.collect(ctx, e.acct, e.set, items); err != nil {
 			return err

@@ -38,7 +38,7 @@ func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Store
 		}
 		setPrevious([]*ruleFrame{frame}, previous, s.o.Settings.Zone)
 	}
-	alarms, err := s.deps.Store.AlarmsOfRecord(ctx, acct, f.Device.ID, f.Record)
+	alarms, err := s.deps.Store.AlarmsOfRecord(ctx, acct, f.Device.ID, f.RecordID)
 	if err != nil {
 		return nil, fmt.Errorf("alarms of a frame: %w", err)
 	}
@@ -60,7 +60,7 @@ func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Store
 		}
 		if i := slices.IndexFunc(alarms, func(a Alarm) bool { return a.RuleID == e.RuleID }); i >= 0 {
 			e.AlarmID, e.State = alarms[i].ID, Raised
-			if alarms[i].ClearedBy == f.Record {
+			if alarms[i].ClearedBy == f.RecordID {
 				e.State = Cleared
 			} else if p.Rule.For > 0 && !e.Outdated {
 				e.Reason = "the condition was met for " + formatDuration(p.Rule.For)

@@ -38,7 +38,7 @@ func triggerOf(f *decoders.Frame) Trigger {
 
 func newRuleFrame(f *iot.StoredFrame, zone *time.Location) *ruleFrame {
 	frame := &ruleFrame{
-		record: f.Record, device: f.Device, frameAt: f.Time, heardAt: f.Heard, trigger: triggerOf(f.Frame), fromDevice: iot.FromDevice(f.Frame.Kind), points: f.Points, radio: f.Radio, trace: f.Trace,
+		record: f.RecordID, device: f.Device, frameAt: f.Time, heardAt: f.Heard, trigger: triggerOf(f.Frame), fromDevice: iot.FromDevice(f.Frame.Kind), points: f.Points, radio: f.Radio, trace: f.Trace,
 	}
 	if frame.trigger == OnEvent {
 		frame.event = eventOf(f.Frame)
@@ -56,7 +56,7 @@ func (f *ruleFrame) prepare(zone *time.Location) {
 // newConditionSubject returns a subject with the fields of device and uplink. radio may be nil.
 func newConditionSubject(d *iot.Device, lastSeen, t time.Time, zone *time.Location, radio *iot.RadioData) condition.Subject {
 	s := condition.Subject{
-		At: t.In(zone),
+		FrameTime: t.In(zone),
 		Device: condition.Device{
 			ID: d.ID, Identifier: d.Identifier, Name: d.Name, DecoderID: d.DecoderID, LocationID: d.LocationID,
 			LastSeenAt: lastSeen, Longitude: d.Longitude, Latitude: d.Latitude,

@@ -122,7 +122,7 @@ func (g *gateway) create(r rule.Rule) string {
 func uplink(device string, sentAt float64, values map[string]any) iot.Arrival {
 	t := base().Add(time.Duration(sentAt * float64(time.Second)))
 	return iot.Arrival{
-		Record: fmt.Sprintf("n-u%s%g", device, sentAt), Account: 1, DecoderID: "dec", ReceivedAt: t,
+		RecordID: fmt.Sprintf("n-u%s%g", device, sentAt), Account: 1, DecoderID: "dec", ReceivedAt: t,
 		Frame: decoders.Frame{Kind: decoders.Uplink, Identifier: device, DedupID: fmt.Sprint(sentAt), NetworkTime: t, Object: values},
 	}
 }
@@ -138,7 +138,7 @@ func (g *gateway) ingest(arrivals ...iot.Arrival) {
 	relaytest.NoError(g.t, err)
 	for i := range outcomes {
 		if outcomes[i].Refused != "" {
-			g.t.Fatalf("%s: refused for %q", arrivals[i].Record, outcomes[i].Refused)
+			g.t.Fatalf("%s: refused for %q", arrivals[i].RecordID, outcomes[i].Refused)
 		}
 	}
 }

@@ -225,10 +225,10 @@ type Enrolment struct {
 
 // Item is a frame that a rule has collected for a batch. Its Occurrence has no Rule.
 type Item struct {
-	RuleID     string
-	Occurrence Occurrence
-	Batch      Batch
-	At         time.Time // time of the collection
+	RuleID      string
+	Occurrence  Occurrence
+	Batch       Batch
+	CollectedAt time.Time // time of the collection
 }
 
 // BatchRef names the batch of a rule.
@@ -237,8 +237,9 @@ type BatchRef struct {
 	RuleID  string
 }
 
-// Ref is the position of a rule in a list of all accounts. The zero Ref is before the first rule.
-type Ref struct {
+// Cursor is the position of a rule in the list of the rules of all accounts. The zero Cursor is before
+// the first rule.
+type Cursor struct {
 	Account   relay.AccountID
 	CreatedAt time.Time
 	ID        string

@@ -151,7 +151,7 @@ func (s *Service) Rules(ctx context.Context, acct relay.AccountID) ([]Rule, erro
 
 // FindRules returns up to limit rules after cursor of an account, or of all accounts if acct is 0, in
 // the order of account and time of creation.
-func (s *Service) FindRules(ctx context.Context, acct relay.AccountID, cursor Ref, limit int) ([]AccountRecord[Rule], error) {
+func (s *Service) FindRules(ctx context.Context, acct relay.AccountID, cursor Cursor, limit int) ([]AccountRecord[Rule], error) {
 	return s.deps.Store.FindRules(ctx, acct, cursor, limit)
 }
 

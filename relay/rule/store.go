@@ -153,7 +153,7 @@ func (s *Store) Rules(ctx context.Context, acct relay.AccountID) ([]Rule, error)
 
 // FindRules returns up to limit rules after cursor of an account, or of all accounts if acct is 0, in
 // the order of account and time of creation.
-func (s *Store) FindRules(ctx context.Context, acct relay.AccountID, cursor Ref, limit int) ([]AccountRecord[Rule], error) {
+func (s *Store) FindRules(ctx context.Context, acct relay.AccountID, cursor Cursor, limit int) ([]AccountRecord[Rule], error) {
 	var w db.Where
 	w.AndSet("account = ?", acct)
 	w.And("(account, created, id) > (?, ?, ?)", cursor.Account, db.Nanos(cursor.CreatedAt), cursor.ID)

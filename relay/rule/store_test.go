@@ -95,7 +95,7 @@ func undecryptableRule(t *testing.T, s storeRig) {
 	dbtest.Tamper(t, s.db, "rule", "doc", "id = 'r1'")
 	want := []rule.Rule{{ID: "r1", CreatedAt: atSecond(1), Undecryptable: true}, testRule("r2")}
 	relaytest.Equal(t, "rules of the account", relaytest.Must(s.Rules(t.Context(), 1))(t), want)
-	found, err := s.FindRules(t.Context(), 0, rule.Ref{}, 9)
+	found, err := s.FindRules(t.Context(), 0, rule.Cursor{}, 9)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "rules of all accounts", []rule.Rule{found[0].Record, found[1].Record}, want)
 	if _, err := s.Rule(t.Context(), 1, "r1"); !errors.Is(err, relay.ErrUndecryptable) {
@@ -381,13 +381,13 @@ func rulesAndAlarmsOfAllAccounts(t *testing.T, s storeRig) {
 		relaytest.NoError(t, err)
 	}
 	for acct, want := range map[relay.AccountID]string{0: "1 r2 1 r1 2 r2 2 r1", 2: "2 r2 2 r1"} {
-		got, lastRef := []string{}, rule.Ref{}
+		got, lastRef := []string{}, rule.Cursor{}
 		for {
 			page, err := s.FindRules(t.Context(), acct, lastRef, 2)
 			relaytest.NoError(t, err)
 			for _, r := range page {
 				got = append(got, r.Account.String(), r.Record.ID)
-				lastRef = rule.Ref{Account: r.Account, CreatedAt: r.Record.CreatedAt, ID: r.Record.ID}
+				lastRef = rule.Cursor{Account: r.Account, CreatedAt: r.Record.CreatedAt, ID: r.Record.ID}
 			}
 			if len(page) < 2 {
 				break
@@ -531,7 +531,7 @@ func statesAreDeleted(t *testing.T, s storeRig) {
 }
 
 func testItem(record string, s float64, b rule.Batch) rule.Item {
-	return rule.Item{RuleID: "r1", Batch: b, At: atSecond(s), Occurrence: rule.Occurrence{Record: record, Time: atSecond(s), State: rule.Forwarded}}
+	return rule.Item{RuleID: "r1", Batch: b, CollectedAt: atSecond(s), Occurrence: rule.Occurrence{Record: record, Time: atSecond(s), State: rule.Forwarded}}
 }
 
 // take takes a batch and returns the records of its frames.

@@ -122,7 +122,7 @@ func (s *Store) IntervalSums(ctx context.Context, acct relay.AccountID, iccid st
 		ORDER BY i, type`
 	fields := func(sum *IntervalSum) []any {
 		var n int64
-		return []any{&n, &sum.Type, &sum.Bytes, &sum.Duration, &sum.Records, func() { sum.At = time.UnixMicro(n * interval.Microseconds()).UTC() }}
+		return []any{&n, &sum.Type, &sum.Bytes, &sum.Duration, &sum.Records, func() { sum.Start = time.UnixMicro(n * interval.Microseconds()).UTC() }}
 	}
 	return db.List(ctx, s.db, "usage of SIM "+iccid, statement, fields,
 		acct, iccid, span.From.UnixMicro(), span.To.UnixMicro(), interval.Microseconds())

@@ -40,7 +40,7 @@ type Sum struct {
 
 // IntervalSum is the usage of a SIM, of one type, in an interval of a period.
 type IntervalSum struct {
-	At       time.Time // beginning of the interval
+	Start    time.Time // beginning of the interval
 	Type     string    // one of cdr.Types
 	Bytes    int64
 	Duration int64 // seconds

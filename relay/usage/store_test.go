@@ -96,8 +96,8 @@ func testIntervalSums(t *testing.T, s *Store) {
 		interval   time.Duration
 		want       []IntervalSum
 	}{
-		{"by hour", hour(0), hour(24), time.Hour, []IntervalSum{{At: hour(0), Type: "data", Bytes: 3, Duration: 14, Records: 2}, {At: hour(0), Type: "sms", Records: 1}, {At: hour(1), Type: "data", Bytes: 4, Duration: 7, Records: 1}}},
-		{"by day", hour(0), hour(48), 24 * time.Hour, []IntervalSum{{At: hour(-12), Type: "data", Bytes: 7, Duration: 21, Records: 3}, {At: hour(-12), Type: "sms", Records: 1}, {At: hour(12), Type: "data", Bytes: 8, Duration: 7, Records: 1}}},
+		{"by hour", hour(0), hour(24), time.Hour, []IntervalSum{{Start: hour(0), Type: "data", Bytes: 3, Duration: 14, Records: 2}, {Start: hour(0), Type: "sms", Records: 1}, {Start: hour(1), Type: "data", Bytes: 4, Duration: 7, Records: 1}}},
+		{"by day", hour(0), hour(48), 24 * time.Hour, []IntervalSum{{Start: hour(-12), Type: "data", Bytes: 7, Duration: 21, Records: 3}, {Start: hour(-12), Type: "sms", Records: 1}, {Start: hour(12), Type: "data", Bytes: 8, Duration: 7, Records: 1}}},
 		{"without records", hour(48), hour(72), time.Hour, nil},
 	} {
 		got, err := s.IntervalSums(t.Context(), 1, "A", Span{From: tc.start, To: tc.end}, tc.interval)

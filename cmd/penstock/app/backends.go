@@ -46,8 +46,8 @@ type backends struct {
 	primary  *primaryGuard  // nil allows every PostgreSQL server
 }
 
-func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger, timings *admin.Timings, server *primaryGuard) (b backends, err error) {
-	b.timings, b.primary = timings, server
+func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger, timings *admin.Timings, primary *primaryGuard) (b backends, err error) {
+	b.timings, b.primary = timings, primary
 	for _, open := range []func(context.Context, config.Config, *slog.Logger) error{b.openRecords, b.openCache, b.openReadings, b.openMail} {
 		if err := open(ctx, cfg, log); err != nil {
 			return b, err

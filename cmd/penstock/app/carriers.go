@@ -25,23 +25,23 @@ import (
 
 // carriers has the binds to SMSCs.
 type carriers struct {
-	clients []*smpp.Client
-	holders map[string]*holder // by carrier, for carriers that only one gateway may connect to
-	running sync.WaitGroup
-	life    context.Context
-	stop    context.CancelFunc
+	clients    []*smpp.Client
+	holders    map[string]*bindHolder // by carrier, for carriers that only one gateway may connect to
+	running    sync.WaitGroup
+	background context.Context
+	stop       context.CancelFunc
 }
 
 // openCarriers creates a client for each bind; start connects the clients.
 func (g *Gateway) openCarriers(pdus smppIntake, store *gateway.Store) (*carriers, error) {
-	carriers := &carriers{holders: make(map[string]*holder)}
-	carriers.life, carriers.stop = context.WithCancel(context.Background())
+	carriers := &carriers{holders: make(map[string]*bindHolder)}
+	carriers.background, carriers.stop = context.WithCancel(context.Background())
 	for _, c := range g.cfg.Carriers {
 		if c.Type != config.SMPP {
 			continue
 		}
 		if c.Gateways == config.OneGateway {
-			carriers.holders[c.Name] = &holder{carrier: c.Name, node: g.node, store: store, log: g.log}
+			carriers.holders[c.Name] = &bindHolder{carrier: c.Name, node: g.node, store: store, log: g.log}
 		}
 		for i, b := range c.Connections() {
 			client, err := g.newSMPP(c, b, i, pdus)
@@ -60,7 +60,7 @@ func (g *Gateway) openCarriers(pdus smppIntake, store *gateway.Store) (*carriers
 				}
 				return client.Check(ctx)
 			}
-			g.check(admin.Backend{Name: backend, Note: "smpp", Check: check, Optional: true})
+			g.addCheck(admin.Backend{Name: backend, Note: "smpp", Check: check, Optional: true})
 		}
 		if h := carriers.holders[c.Name]; h != nil {
 			h.clients = carriers.clientsOf(c.Name)
@@ -133,11 +133,11 @@ func (c *carriers) otherHolder(carrier string) string {
 func (c *carriers) start() {
 	for _, client := range c.clients {
 		if c.holders[client.Status().Carrier] == nil {
-			c.running.Go(func() { client.Run(c.life) })
+			c.running.Go(func() { client.Run(c.background) })
 		}
 	}
 	for _, h := range c.holders {
-		c.running.Go(func() { h.run(c.life) })
+		c.running.Go(func() { h.run(c.background) })
 	}
 }
 
@@ -184,11 +184,11 @@ func (c *carriers) status() []admin.Bind {
 // hold. After holdPeriod, another gateway can hold the binds.
 const holdPeriod = 15 * time.Second
 
-// holder runs the binds of a carrier that only one gateway may connect to. Another gateway takes
+// bindHolder runs the binds of a carrier that only one gateway may connect to. Another gateway takes
 // over when the holder stops or has not renewed its hold for holdPeriod. A holder that cannot
 // reach the database keeps its binds: it cannot determine whether another gateway took over,
 // and the SMSC refuses a second connection.
-type holder struct {
+type bindHolder struct {
 	carrier string
 	node    string // of this gateway
 	store   *gateway.Store
@@ -200,41 +200,41 @@ type holder struct {
 
 // heldByOther reports whether another gateway may hold the binds, and returns the name of that
 // gateway; empty if unknown.
-func (h *holder) heldByOther() (node string, ok bool) {
-	current := h.current.Load()
+func (b *bindHolder) heldByOther() (node string, ok bool) {
+	current := b.current.Load()
 	if current == nil {
 		return "", true
 	}
-	return *current, *current != h.node
+	return *current, *current != b.node
 }
 
 // run connects the binds while this gateway holds them, until ctx ends.
-func (h *holder) run(ctx context.Context) {
+func (b *bindHolder) run(ctx context.Context) {
 	var binds sync.WaitGroup
 	var unbind context.CancelFunc // nil while this gateway does not hold the binds
 	for {
-		node, err := h.hold(ctx)
+		node, err := b.hold(ctx)
 		switch {
 		case err != nil:
 			if ctx.Err() == nil {
-				h.log.WarnContext(ctx, "cannot determine which gateway holds the binds", "carrier", h.carrier, "error", err)
+				b.log.WarnContext(ctx, "cannot determine which gateway holds the binds", "carrier", b.carrier, "error", err)
 			}
-		case node == h.node && unbind == nil:
-			var life context.Context
-			life, unbind = context.WithCancel(ctx)
-			for _, client := range h.clients {
-				binds.Go(func() { client.Run(life) })
+		case node == b.node && unbind == nil:
+			var bindCtx context.Context
+			bindCtx, unbind = context.WithCancel(ctx)
+			for _, client := range b.clients {
+				binds.Go(func() { client.Run(bindCtx) })
 			}
-			h.log.InfoContext(ctx, "this gateway holds the binds", "carrier", h.carrier)
-		case node != h.node && unbind != nil:
+			b.log.InfoContext(ctx, "this gateway holds the binds", "carrier", b.carrier)
+		case node != b.node && unbind != nil:
 			unbind()
 			binds.Wait()
 			unbind = nil
-			h.log.WarnContext(ctx, "another gateway holds the binds", "carrier", h.carrier, "node", node)
+			b.log.WarnContext(ctx, "another gateway holds the binds", "carrier", b.carrier, "node", node)
 		}
 		if err == nil {
-			h.current.Store(&node)
-			h.resume()
+			b.current.Store(&node)
+			b.resume()
 		}
 		pause := holdPeriod / 3
 		if err != nil { // retry soon: one slow answer must not lose the hold
@@ -251,13 +251,13 @@ func (h *holder) run(ctx context.Context) {
 	unbind()
 	releaseCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if err := h.store.ReleaseCarrier(releaseCtx, h.carrier, h.node); err != nil {
-		h.log.WarnContext(ctx, "binds not released: another gateway takes over later", "carrier", h.carrier, "error", err)
+	if err := b.store.ReleaseCarrier(releaseCtx, b.carrier, b.node); err != nil {
+		b.log.WarnContext(ctx, "binds not released: another gateway takes over later", "carrier", b.carrier, "error", err)
 	}
 }
 
-func (h *holder) hold(ctx context.Context) (node string, err error) {
+func (b *bindHolder) hold(ctx context.Context) (node string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, holdPeriod/5)
 	defer cancel()
-	return h.store.HoldCarrier(ctx, h.carrier, h.node, holdPeriod)
+	return b.store.HoldCarrier(ctx, b.carrier, b.node, holdPeriod)
 }

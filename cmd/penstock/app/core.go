@@ -58,7 +58,7 @@ func (g *Gateway) openCore(ctx context.Context, stores backends) (core, error) {
 	if err := members.catchUp(ctx, stores.embedded); err != nil {
 		return core{}, err
 	}
-	savePositions(stores.embedded, proc.intakes)
+	trackPositions(stores.embedded, proc.intakes)
 	for _, store := range stores.embedded {
 		g.onStart(func(ctx context.Context) { store.watchIntegrity(ctx, g.log) })
 	}

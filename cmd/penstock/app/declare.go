@@ -52,7 +52,7 @@ func (g *Gateway) declareConfigured(ctx context.Context, inv *inventory.Service)
 	}
 	g.log.Error("inventory not applied yet: database unavailable", "error", err)
 	g.undeclared.Store(true)
-	g.running.Go(func() { g.applyLater(g.life, inv, data) })
+	g.running.Go(func() { g.applyLater(g.background, inv, data) })
 	return nil
 }
 

@@ -32,7 +32,7 @@ func TestGatewayIsUndeclaredUntilTheInventoryIsAppliedOrRefused(t *testing.T) {
 			})
 			path := filepath.Join(t.TempDir(), "inventory.yaml")
 			relaytest.NoError(t, os.WriteFile(path, []byte(body), 0o600))
-			g := &Gateway{cfg: config.Config{Inventory: path}, log: slog.New(slog.DiscardHandler), life: t.Context()}
+			g := &Gateway{cfg: config.Config{Inventory: path}, log: slog.New(slog.DiscardHandler), background: t.Context()}
 			_, err := records.Accounts.PutAccount(t.Context(), account.Account{ID: 1, Name: "other"})
 			relaytest.NoError(t, err)
 			server.Kill()

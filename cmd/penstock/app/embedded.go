@@ -61,7 +61,7 @@ func (m *membership) catchUp(ctx context.Context, stores []embeddedStore) error 
 			return fmt.Errorf("%s: %w", store.file, err)
 		}
 		if loss.Found && store.file == db.File && m.HaltReason() == "" {
-			// afterRestore runs before savePositions, so that a start after a crash repeats it.
+			// afterRestore runs before trackPositions, so that a start after a crash repeats it.
 			unknown, err := m.afterRestore(ctx, registry.Halt{Node: m.self.Node, Since: loss.Until, LastWrite: loss.Since})
 			if err != nil {
 				return fmt.Errorf("%s: set the state of messages that may have been sent: %w", store.file, err)
@@ -84,9 +84,9 @@ func (m *membership) catchUp(ctx context.Context, stores []embeddedStore) error 
 	return nil
 }
 
-// savePositions makes each transaction of the embedded stores save the positions up to which the
+// trackPositions makes each transaction of the embedded stores save the positions up to which the
 // journals have been processed.
-func savePositions(stores []embeddedStore, intakes map[event.Kind]*intake.Intake) {
+func trackPositions(stores []embeddedStore, intakes map[event.Kind]*intake.Intake) {
 	for _, store := range stores {
 		store.Progress().Follow(func() map[string]uint64 { return processedPositions(intakes) })
 	}

@@ -18,7 +18,7 @@ func TestMessagesDueDuringLostWritesAreNotSentAgain(t *testing.T) {
 	writeSettings := func(n int) {
 		t.Helper()
 		database := dbtest.Open(t, db.Options{Dir: dir})
-		savePositions([]embeddedStore{{database: database}}, nil)
+		trackPositions([]embeddedStore{{database: database}}, nil)
 		for range n {
 			relaytest.NoError(t, database.Run(ctx, "test", "INSERT INTO setting (name, value) VALUES ($1, '')", rand.Text()))
 		}

@@ -171,7 +171,7 @@ func (g *Gateway) openLedgers(ctx context.Context, records *recordStores, events
 		return nil, err
 	}
 	l := &ledgerService{Service: service, vault: keyVault, accounts: records.Accounts, masterKey: keys[0], log: g.log}
-	g.check(admin.Backend{Name: "ledgers", Note: "heads sealed by the master key", Check: l.check})
+	g.addCheck(admin.Backend{Name: "ledgers", Note: "heads sealed by the master key", Check: l.check})
 	g.onStart(l.renewKeys, l.watch, l.audit)
 	return l, nil
 }

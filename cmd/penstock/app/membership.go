@@ -97,7 +97,7 @@ func (g *Gateway) openMembership(ctx context.Context, stores backends, intakes m
 	if m.self.Facts[registry.Place], err = dataDirPlace(g.cfg.DataDir); err != nil {
 		g.log.Warn("cannot distinguish this data directory from a copy; a start after a kill takes longer", "error", err)
 	}
-	g.check(admin.Backend{Name: "gateways", Note: "node " + g.node, Check: m.check})
+	g.addCheck(admin.Backend{Name: "gateways", Note: "node " + g.node, Check: m.check})
 	if m.witness, err = loadWitness(m.dir); err != nil {
 		return nil, err
 	}
@@ -226,7 +226,7 @@ func (m *membership) verify(ctx context.Context) error {
 		m.mu.Lock()
 		halt = registry.Halt{Node: m.self.Node, Since: m.haltedAt}
 		m.mu.Unlock()
-		if halt.LastWrite, err = m.store.LastWrite(ctx); err != nil {
+		if halt.LastWrite, err = m.store.LastHeartbeat(ctx); err != nil {
 			return err
 		}
 		if err := m.store.SaveHalt(ctx, halt); err != nil {

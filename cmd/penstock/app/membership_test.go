@@ -53,7 +53,7 @@ func TestGatewaysStopUntilOneHasRecoveredTheirDatabase(t *testing.T) {
 		relaytest.NoError(t, n1.acknowledge(ctx))
 	}
 	checkHalted(n1, "after heartbeats", "")
-	lastWrite := relaytest.Must(n1.store.LastWrite(ctx))(t)
+	lastWrite := relaytest.Must(n1.store.LastHeartbeat(ctx))(t)
 
 	relaytest.NoError(t, n1.store.SetCheckpoint(ctx, "n1", "", 1)) // the backup
 	relaytest.Equal(t, "calls of forgetKeys before the halt", forgetCount, 0)

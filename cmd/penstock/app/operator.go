@@ -60,6 +60,6 @@ func (g *Gateway) openLookup(records *recordStores) (*lookup.Service, error) {
 
 // registerBackend adds a back end to /readyz and logs it.
 func (g *Gateway) registerBackend(backend admin.Backend) {
-	g.check(backend)
+	g.addCheck(backend)
 	g.log.Info("back end configured", "name", backend.Name, "kind", backend.Note)
 }

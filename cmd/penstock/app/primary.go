@@ -84,9 +84,8 @@ func (p *primaryGuard) admit(server db.Server) error {
 	return nil
 }
 
-// newestServer stores the server of another gateway if it is newer, and returns the newest
-// server.
-func (p *primaryGuard) newestServer(peerServer db.Server) db.Server {
+// mergeServer stores the server of another gateway if it is newer, and returns the newest server.
+func (p *primaryGuard) mergeServer(peerServer db.Server) db.Server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if peerServer.System != "" {
@@ -164,7 +163,7 @@ func (p *primaryGuard) exchange(ctx context.Context) {
 				p.log.DebugContext(ctx, "another gateway did not return its PostgreSQL server", "url", url, "error", err)
 				return
 			}
-			p.newestServer(peerServer)
+			p.mergeServer(peerServer)
 		})
 	}
 	requests.Wait()

@@ -94,7 +94,7 @@ func TestGatewaysExchangeTheirServers(t *testing.T) {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(otherGateway.newestServer(received))
+		_ = json.NewEncoder(w).Encode(otherGateway.mergeServer(received))
 	}))
 	t.Cleanup(server.Close)
 	dir := t.TempDir()

@@ -24,12 +24,12 @@ import (
 
 // processing has the journal of each kind of traffic and the services that process it.
 type processing struct {
-	intakes  map[event.Kind]*intake.Intake
-	inbound  *inbound.Service
-	messages *carrier.Processor
-	devices  *iot.Service
-	rules    *rule.Service
-	frames   *uplink.Processor
+	intakes         map[event.Kind]*intake.Intake
+	inbound         *inbound.Service
+	smsProcessor    *carrier.Processor
+	devices         *iot.Service
+	rules           *rule.Service
+	uplinkProcessor *uplink.Processor
 }
 
 // listedIntakes returns the intakes in the order in which metrics and the admin API list them.
@@ -58,18 +58,18 @@ func (g *Gateway) openProcessing(stores backends, senders outbound, receipts *me
 		},
 	})
 	g.whileOpen(p.devices.Run)
-	p.frames = uplink.NewProcessor(p.devices, g.log)
-	p.frames.FindDevice = stores.records.Devices.DeviceByIdentifier
-	p.messages = carrier.NewProcessor(p.inbound)
+	p.uplinkProcessor = uplink.NewProcessor(p.devices, g.log)
+	p.uplinkProcessor.FindDevice = stores.records.Devices.DeviceByIdentifier
+	p.smsProcessor = carrier.NewProcessor(p.inbound)
 	alphabets := make(map[string]pdu.Alphabet, len(g.cfg.Carriers)) // the default alphabet of each SMSC
 	for _, c := range g.cfg.Carriers {
 		alphabets[c.Name] = pdu.Alphabet(c.Alphabet)
 	}
-	p.messages.Add(carrier.SMPP, carrier.NewSMPP(alphabets))
+	p.smsProcessor.Add(carrier.SMPP, carrier.NewSMPP(alphabets))
 	p.intakes = make(map[event.Kind]*intake.Intake)
 	var errs [4]error
-	p.intakes[event.Uplink], errs[0] = openIntake(g, event.Uplink, p.frames, stores.records.statuses(g.node))
-	p.intakes[event.SMS], errs[1] = openIntake(g, event.SMS, p.messages, stores.records.statuses(g.node))
+	p.intakes[event.Uplink], errs[0] = openIntake(g, event.Uplink, p.uplinkProcessor, stores.records.statuses(g.node))
+	p.intakes[event.SMS], errs[1] = openIntake(g, event.SMS, p.smsProcessor, stores.records.statuses(g.node))
 	p.intakes[event.Receipt], errs[2] = openIntake(g, event.Receipt, carrier.NewReceiptProcessor(receipts), stores.records.statuses(g.node))
 	p.intakes[event.CDR], errs[3] = openIntake(g, event.CDR, cdr.NewProcessor(stores.records.Calls, meter), stores.records.statuses(g.node))
 	if err := errors.Join(errs[:]...); err != nil {

@@ -124,7 +124,7 @@ func (r *recovery) run(ctx context.Context) error {
 	}
 	for kind, intake := range r.intakes {
 		r.totals[kind] = intake.Status().Lag
-		r.running.Go(func() { r.process(r.life, intake) })
+		r.running.Go(func() { r.process(r.background, intake) })
 	}
 	err := errors.Join(r.reportDamage(), r.await(ctx))
 	r.stop()

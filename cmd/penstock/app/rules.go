@@ -95,7 +95,7 @@ func (f frameTracer) trace(ctx context.Context, acct relay.AccountID, it *intake
 				return nil, nil, err
 			}
 			for _, e := range explanation {
-				trace.Rules = append(trace.Rules, inbound.RuleTrace{RuleID: e.RuleID, Name: e.Name, Text: e.String(), MessageID: e.About(frame.Stored.Record)})
+				trace.Rules = append(trace.Rules, inbound.RuleTrace{RuleID: e.RuleID, Name: e.Name, Text: e.String(), MessageID: e.About(frame.Stored.RecordID)})
 			}
 		}
 		traces = append(traces, trace)

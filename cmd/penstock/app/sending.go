@@ -163,7 +163,7 @@ func (r *router) addConnections(route *submit.Route, c config.Carrier) error {
 			return func(ctx context.Context) error { _, err := staged.Wait(ctx); return err }, err
 		}
 		route.Connections, route.Idempotent = []submit.Connection{{Carrier: simulator.New(report), Window: c.Window}}, true
-		r.check(admin.Backend{Name: "carrier simulator", Note: "simulated", Check: noCheck})
+		r.addCheck(admin.Backend{Name: "carrier simulator", Note: "simulated", Check: noCheck})
 		r.log.Info("back end configured", "name", "carrier simulator", "kind", "simulated")
 		return nil
 	}
@@ -193,7 +193,7 @@ func (r *router) addConnections(route *submit.Route, c config.Carrier) error {
 		return err
 	}
 	route.Connections = []submit.Connection{{Carrier: connection, Window: c.Window}}
-	r.check(admin.Backend{Name: "carrier " + c.Name, Note: c.Type, Check: connection.Check, Optional: true})
+	r.addCheck(admin.Backend{Name: "carrier " + c.Name, Note: c.Type, Check: connection.Check, Optional: true})
 	return nil
 }
 

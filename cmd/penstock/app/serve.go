@@ -73,7 +73,7 @@ func (s serveCommand) Run(env client.Environment) error {
 	reload := reloader{
 		load: func() (config.Config, error) { return config.Load(s.Config, env.Variables) }, level: level, certificate: g.certificate, log: g.log,
 	}
-	g.running.Go(func() { reload.run(g.life, hangups) })
+	g.running.Go(func() { reload.run(g.background, hangups) })
 	listener, err := listen(env.Context, cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("%w%s", err, g.Abandon())
@@ -146,7 +146,7 @@ func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
 	if err := g.start(); err != nil {
 		return fmt.Errorf("%w%s", err, g.Abandon())
 	}
-	if err := g.serveProfiles(g.life); err != nil {
+	if err := g.serveProfiles(g.background); err != nil {
 		return fmt.Errorf("%w%s", err, g.Abandon())
 	}
 	var tlsConfig *tls.Config
@@ -156,7 +156,7 @@ func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
 		url = "https://" + listener.Addr().String()
 	}
 	g.log.Info("penstock is listening", "listen", url, "data_dir", g.cfg.DataDir)
-	g.running.Go(func() { g.logReady(g.life) })
+	g.running.Go(func() { g.logReady(g.background) })
 	failed := make(chan error, 1)
 	conns := httpd.Listen(listener, tlsConfig, g.limits)
 	go func() { failed <- g.app.Listener(conns) }()

@@ -125,7 +125,7 @@ func (g *Gateway) newMetrics(c core, p admin.Program, auth *httpd.Auth, spans *t
 
 // mountWebhooks mounts the endpoints for networks, carriers and switches.
 func (g *Gateway) mountWebhooks(c core, auth *httpd.Auth) *uplink.Surface {
-	uplinks := uplink.New(c.proc.intakes[event.Uplink], c.proc.frames, c.stores.records.Devices, uplink.Options{AnswerTimeout: g.cfg.Inbound.AnswerWait, Logger: g.log})
+	uplinks := uplink.New(c.proc.intakes[event.Uplink], c.proc.uplinkProcessor, c.stores.records.Devices, uplink.Options{AnswerTimeout: g.cfg.Inbound.AnswerWait, Logger: g.log})
 	uplinks.Mount(g.app, auth)
 	inbox := carrier.New(c.proc.intakes[event.SMS], carrier.Options{PublicURL: g.cfg.PublicURL, Logger: g.log})
 	inbox.Mount(g.app, auth)
@@ -139,15 +139,15 @@ func (g *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry
 	records := c.stores.records
 	inspector := uplink.NewInspector(c.proc.intakes[event.Uplink], c.proc.devices)
 	tracer := &inbound.Tracer{
-		Posts:   posts{c.proc.intakes, c.proc.messages, frameTracer{inspector, records.Devices, c.rules}.trace},
+		Posts:   posts{c.proc.intakes, c.proc.smsProcessor, frameTracer{inspector, records.Devices, c.rules}.trace},
 		Service: c.proc.inbound, Deliveries: records.Deliveries, Accounts: records.Accounts,
 	}
 	return admin.New(admin.Deps{
 		Node: g.node, Peers: admin.NewPeers(g.node, c.membership.keys, records.Gateways, time.Now), Recover: c.membership.Recover,
-		AcceptServer: func(ctx context.Context) (string, error) { return c.stores.primary.accept(ctx, records.DB) }, NewerServer: c.stores.primary.newestServer,
+		AcceptServer: func(ctx context.Context) (string, error) { return c.stores.primary.accept(ctx, records.DB) }, NewerServer: c.stores.primary.mergeServer,
 		Accounts: records.Accounts, Inventory: inventories, Intakes: c.proc.listedIntakes(), Deliveries: records.Deliveries, Breakers: c.stores.cache.Breakers(), Credit: records.Credit,
 		Messages: records.Messages, WaitReason: c.sending.submit.WaitReason, Relays: relays,
-		ReadMessage: carrier.ReadJSON, ReadPost: c.proc.messages.Messages, Explain: c.proc.inbound.Explain, Trace: tracer.Trace,
+		ReadMessage: carrier.ReadJSON, ReadPost: c.proc.smsProcessor.Messages, Explain: c.proc.inbound.Explain, Trace: tracer.Trace,
 		IoT: c.proc.devices, Rules: c.rules, Inspector: inspector, Types: records.Devices, Effects: replay.NewStore(records.DB),
 		SIMs: records.SIMs, Pools: records.Pools, Usage: records.Usage, Jobs: records.Jobs, Ledgers: c.ledgers.Service,
 		Backends: g.checks, Metrics: metrics, Now: time.Now, Logger: g.log,

@@ -62,12 +62,12 @@ type Gateway struct {
 
 	undeclared atomic.Bool // the configured inventory waits for the database
 
-	life    context.Context // context of background work
-	stop    context.CancelFunc
-	runners []func(context.Context) // background work that start begins, with life
-	running sync.WaitGroup          // background work
-	started bool
-	closers []func() error
+	background context.Context // context of background work
+	stop       context.CancelFunc
+	runners    []func(context.Context) // background work that method start begins
+	running    sync.WaitGroup          // background work
+	started    bool
+	closers    []func() error
 }
 
 // Open opens the parts of the gateway. It accepts and processes nothing before Serve.
@@ -78,7 +78,7 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, version stri
 // assemble opens a gateway with open. If open fails, it closes the opened parts.
 func assemble(ctx context.Context, cfg config.Config, log *slog.Logger, version string, open func(*Gateway, context.Context) error) (*Gateway, error) {
 	g := &Gateway{cfg: cfg, log: log, version: version, gate: gateway.NewGate(), clock: systemClock(log), timings: admin.NewTimings()}
-	g.life, g.stop = context.WithCancel(context.Background())
+	g.background, g.stop = context.WithCancel(context.Background())
 	if err := open(g, ctx); err != nil {
 		return nil, fmt.Errorf("%w%s", err, g.Abandon())
 	}
@@ -133,7 +133,7 @@ func (g *Gateway) open(ctx context.Context) (err error) {
 }
 
 // check adds a back end to the answer of /readyz.
-func (g *Gateway) check(b admin.Backend) { g.checks = append(g.checks, b) }
+func (g *Gateway) addCheck(b admin.Backend) { g.checks = append(g.checks, b) }
 
 // onClose registers a function that runs when the gateway closes, in reverse order.
 func (g *Gateway) onClose(closer func() error) { g.closers = append(g.closers, closer) }
@@ -175,14 +175,14 @@ func (g *Gateway) openDataDir() (err error) {
 
 func (g *Gateway) openBackends(ctx context.Context) (backends, error) {
 	var stores backends
-	server, err := openPrimary(ctx, g.cfg, g.node, g.log)
+	primary, err := openPrimary(ctx, g.cfg, g.node, g.log)
 	if err != nil {
 		return stores, err
 	}
-	stores, err = openBackends(ctx, g.cfg, g.log, g.timings, server)
+	stores, err = openBackends(ctx, g.cfg, g.log, g.timings, primary)
 	g.onClose(stores.close)
 	g.records, g.checks = stores.records, append(g.checks, stores.list...)
-	g.check(admin.Backend{Name: "clock", Check: g.clock.check, Optional: true})
+	g.addCheck(admin.Backend{Name: "clock", Check: g.clock.check, Optional: true})
 	return stores, err
 }
 
@@ -205,14 +205,14 @@ func (g *Gateway) start() error {
 	}
 	g.started = true
 	for _, intake := range g.intakes {
-		g.running.Go(func() { g.process(g.life, intake) })
+		g.running.Go(func() { g.process(g.background, intake) })
 	}
 	for _, run := range g.runners {
-		g.running.Go(func() { run(g.life) })
+		g.running.Go(func() { run(g.background) })
 	}
 	// The other gateways must have a record of this one before it acknowledges an event.
-	g.membership.beatOrWarn(g.life)
-	g.running.Go(func() { g.membership.run(g.life) })
+	g.membership.beatOrWarn(g.background)
+	g.running.Go(func() { g.membership.run(g.background) })
 	g.submit.Start()
 	g.carriers.start()
 	return nil

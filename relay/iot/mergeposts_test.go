@@ -43,7 +43,7 @@ func gatewayWithPosts(t *testing.T, bodies []string) *gateway {
 		frames, err := netserver.Parse(netserver.Post{Body: []byte(body), Query: url.Values{}, ReceivedAt: g.now})
 		relaytest.NoError(t, err)
 		for _, f := range frames {
-			g.mustStore(iot.Arrival{Record: fmt.Sprint("n1-u", i), Account: 1, DecoderID: "raw", ReceivedAt: g.now, Frame: f})
+			g.mustStore(iot.Arrival{RecordID: fmt.Sprint("n1-u", i), Account: 1, DecoderID: "raw", ReceivedAt: g.now, Frame: f})
 		}
 	}
 	return g
@@ -145,7 +145,7 @@ func TestRadioDataIsStoredWithoutReadings(t *testing.T) {
 	g := newGateway(t)
 	send := func(record string, f decoders.Frame) iot.Outcome {
 		f.Identifier, f.IsDevEUI, f.DedupID = eui, true, record
-		return g.ingest(iot.Arrival{Record: record, Account: 1, DecoderID: "d1", ReceivedAt: g.now, Frame: f})[0]
+		return g.ingest(iot.Arrival{RecordID: record, Account: 1, DecoderID: "d1", ReceivedAt: g.now, Frame: f})[0]
 	}
 	ciphertext := decoders.Frame{Kind: decoders.Uplink, Payload: []byte{1}, Encrypted: true, FCnt: 5, HasFCnt: true}
 	if outcome := send("n1-u1", ciphertext); outcome.Refused == "" {

@@ -170,7 +170,7 @@ func TestADeviceCreatedAgainDoesNotSeeEarlierReadings(t *testing.T) {
 	g.mustStore(g.nextFrame(1, values("temperature", 1.0, "humidity", 40.0)))
 	deletedID := g.device(1).ID
 	relaytest.NoError(t, g.DeleteDevice(t.Context(), 1, deletedID))
-	if outcome := g.ingest(iot.Arrival{Record: "ack", Account: 1, ReceivedAt: g.now, Frame: decoders.Frame{Kind: decoders.Ack, Identifier: eui}})[0]; outcome.Refused == "" {
+	if outcome := g.ingest(iot.Arrival{RecordID: "ack", Account: 1, ReceivedAt: g.now, Frame: decoders.Frame{Kind: decoders.Ack, Identifier: eui}})[0]; outcome.Refused == "" {
 		t.Error("an acknowledgement of a deleted device was accepted")
 	}
 	g.mustStore(g.nextFrame(2, values("temperature", 2.0)))
