@@ -60,9 +60,19 @@ func (p *Processor) Parse(item *intake.Item) (content *post, keys []uint64, err 
 	return content, nil, nil
 }
 
-// Describe returns the number of records.
+// Describe returns the number of records of each kind.
 func (p *Processor) Describe(item intake.ParsedItem[*post]) string {
-	return fmt.Sprintf("records: %d", len(item.Content.calls)+len(item.Content.uses))
+	if item.Entry.Path == simPath {
+		return counted(len(item.Content.uses), "usage record")
+	}
+	return counted(len(item.Content.calls), "call record")
+}
+
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }
 
 // Process saves the records of posts. Records that an earlier attempt has saved are not saved again.

@@ -87,7 +87,7 @@ func (i *Intake) unreadStatuses(_ context.Context, _ event.Kind, start, end uint
 	return statuses, nil
 }
 
-// Event returns the event with an id and its item. The error is of relay.KindNotFound if the id
+// Event returns the event with an id, with its description, and its item. The error is of relay.KindNotFound if the id
 // does not belong to this intake or the record is deleted.
 func (i *Intake) Event(ctx context.Context, id string) (event.Event, Item, error) {
 	seq, ok := i.Sequence(id)
@@ -106,6 +106,9 @@ func (i *Intake) Event(ctx context.Context, id string) (event.Event, Item, error
 		return event.Event{}, Item{}, fmt.Errorf("event %s: %w", id, err)
 	}
 	e, item := i.event(r, statuses[seq])
+	if e.Outcome == "" {
+		e.Outcome = i.describe(item)
+	}
 	return e, item, nil
 }
 

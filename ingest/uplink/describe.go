@@ -83,7 +83,8 @@ func (p *Processor) nameOf(acct relay.AccountID, identifier string) string {
 // maxFacts is the number of facts about a frame after which its decoded values are left out.
 const maxFacts = 3
 
-// describe describes a frame of the device named title: "status of Cold room: battery 88 %".
+// describe describes a frame of the device named title: "Cold room: status, battery 88 %". It omits the kind
+// of an uplink.
 func describe(f *decoders.Frame, title string) string {
 	var facts []string
 	add := func(known bool, fact string) {
@@ -97,8 +98,8 @@ func describe(f *decoders.Frame, title string) string {
 		}
 	}
 	best, _ := f.BestGateway()
-	add(f.HasFCnt, "FCnt "+strconv.FormatInt(f.FCnt, 10))
-	add(f.HasFPort, "FPort "+strconv.Itoa(f.FPort))
+	add(f.HasFCnt, "fCnt "+strconv.FormatInt(f.FCnt, 10))
+	add(f.HasFPort, "fPort "+strconv.Itoa(f.FPort))
 	add(len(f.Payload) > 0, counted(len(f.Payload), "byte"))
 	add(len(f.Gateways) > 0, counted(len(f.Gateways), "radio gateway"))
 	measure("RSSI", best.RSSI, "dBm")
@@ -118,10 +119,10 @@ func describe(f *decoders.Frame, title string) string {
 			add(len(f.Payload) == 0 && len(facts) < maxFacts, fmt.Sprintf("%s %v", key, value))
 		}
 	}
-	if len(facts) == 0 {
-		return string(f.Kind) + " of " + title
+	if f.Kind != decoders.Uplink || len(facts) == 0 {
+		facts = slices.Insert(facts, 0, string(f.Kind))
 	}
-	return string(f.Kind) + " of " + title + ": " + strings.Join(facts, ", ")
+	return title + ": " + strings.Join(facts, ", ")
 }
 
 func formatNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

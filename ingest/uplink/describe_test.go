@@ -21,19 +21,19 @@ func TestEventsAreDescribed(t *testing.T) {
 	const device = `"deviceInfo":{"devEui":"a84041d2c5182f01"}`
 	cases := []struct{ name, query, body, want string }{
 		{"an uplink", "event=up", `{` + device + `,"fCnt":7,"fPort":2,"data":"AQI=","rxInfo":[{"gatewayId":"a","rssi":-90,"snr":-3.5},{"gatewayId":"b","rssi":-60,"snr":9}]}`,
-			"uplink of a84041d2c5182f01: FCnt 7, FPort 2, 2 bytes, 2 radio gateways, RSSI -60 dBm, SNR 9 dB"},
-		{"a status", "event=status", `{` + device + `,"margin":10,"batteryLevel":88.3}`, "status of a84041d2c5182f01: battery 88.3 %, margin 10 dB"},
-		{"a join", "event=join", `{` + device + `}`, "join of a84041d2c5182f01"},
-		{"an acknowledgement", "event=ack", `{` + device + `,"acknowledged":true}`, "ack of a84041d2c5182f01"},
-		{"a missing acknowledgement", "event=ack", `{` + device + `}`, "nack of a84041d2c5182f01"},
-		{"a location", "event=location", `{` + device + `,"location":{"latitude":51.5,"longitude":-0.125}}`, "location of a84041d2c5182f01: at 51.5, -0.125"},
-		{"a log", "event=log", `{` + device + `,"level":"ERROR","code":"OTAA","description":"no"}`, "log of a84041d2c5182f01: ERROR OTAA: no"},
-		{"ciphertext", "event=up", `{` + device + `,"fCnt":1,"fPort":2,"data":"AQ==","joinServerContext":{"sessionKeyId":"x"}}`, "uplink of a84041d2c5182f01: FCnt 1, FPort 2, 1 byte, encrypted"},
-		{"an invalid time", "event=up", `{` + device + `,"time":"noon","fCnt":1,"fPort":2}`, "uplink of a84041d2c5182f01: FCnt 1, FPort 2"},
-		{"a simulation", "", `{"end_device_ids":{"dev_eui":"A84041D2C5182F01"},"uplink_message":{"f_port":2,"f_cnt":3},"simulated":true}`, "uplink of a84041d2c5182f01: FCnt 3, FPort 2, simulated"},
-		{"an alert", "", `{"subject":"Cold","rule":"Freezer","deviceID":"5","reading":"9"}`, "alert of 5: Freezer: Cold: 9"},
+			"a84041d2c5182f01: fCnt 7, fPort 2, 2 bytes, 2 radio gateways, RSSI -60 dBm, SNR 9 dB"},
+		{"a status", "event=status", `{` + device + `,"margin":10,"batteryLevel":88.3}`, "a84041d2c5182f01: status, battery 88.3 %, margin 10 dB"},
+		{"a join", "event=join", `{` + device + `}`, "a84041d2c5182f01: join"},
+		{"an acknowledgement", "event=ack", `{` + device + `,"acknowledged":true}`, "a84041d2c5182f01: ack"},
+		{"a missing acknowledgement", "event=ack", `{` + device + `}`, "a84041d2c5182f01: nack"},
+		{"a location", "event=location", `{` + device + `,"location":{"latitude":51.5,"longitude":-0.125}}`, "a84041d2c5182f01: location, at 51.5, -0.125"},
+		{"a log", "event=log", `{` + device + `,"level":"ERROR","code":"OTAA","description":"no"}`, "a84041d2c5182f01: log, ERROR OTAA: no"},
+		{"ciphertext", "event=up", `{` + device + `,"fCnt":1,"fPort":2,"data":"AQ==","joinServerContext":{"sessionKeyId":"x"}}`, "a84041d2c5182f01: fCnt 1, fPort 2, 1 byte, encrypted"},
+		{"an invalid time", "event=up", `{` + device + `,"time":"noon","fCnt":1,"fPort":2}`, "a84041d2c5182f01: fCnt 1, fPort 2"},
+		{"a simulation", "", `{"end_device_ids":{"dev_eui":"A84041D2C5182F01"},"uplink_message":{"f_port":2,"f_cnt":3},"simulated":true}`, "a84041d2c5182f01: fCnt 3, fPort 2, simulated"},
+		{"an alert", "", `{"subject":"Cold","rule":"Freezer","deviceID":"5","reading":"9"}`, "5: alert, Freezer: Cold: 9"},
 		{"seven frames", "", `[{"id":"1","t":1},{"id":"2","t":1},{"id":"3","t":1},{"id":"4","t":1},{"id":"5","t":1},{"id":"6","t":1},{"id":"7","t":1}]`,
-			"uplink of 1: t 1; uplink of 2: t 1; uplink of 3: t 1; uplink of 4: t 1; uplink of 5: t 1; and 2 more"},
+			"1: t 1; 2: t 1; 3: t 1; 4: t 1; 5: t 1; and 2 more"},
 		{"an unknown body", "", `{"a":1}`, ""},
 	}
 	p := NewProcessor(nil, nil)
@@ -63,12 +63,12 @@ func TestDescriptionsHaveTheNamesOfDevices(t *testing.T) {
 		}
 		return iot.Device{}, relay.Errorf(relay.KindUnavailable, "the database is down")
 	}
-	relaytest.Equal(t, "a known device", describe("a84041d2c5182f01"), "join of Cold room")
+	relaytest.Equal(t, "a known device", describe("a84041d2c5182f01"), "Cold room: join")
 	for range 2 {
-		relaytest.Equal(t, "an unknown device", describe("a84041d2c5182f02"), "join of a84041d2c5182f02")
+		relaytest.Equal(t, "an unknown device", describe("a84041d2c5182f02"), "a84041d2c5182f02: join")
 	}
 	relaytest.Equal(t, "the number of lookups of two devices", lookups, 2)
-	relaytest.Equal(t, "a device while the database is down", describe("a84041d2c5182f03"), "join of a84041d2c5182f03")
+	relaytest.Equal(t, "a device while the database is down", describe("a84041d2c5182f03"), "a84041d2c5182f03: join")
 }
 
 func TestEventsAreFoundByBodyAndQuery(t *testing.T) {
@@ -77,9 +77,12 @@ func TestEventsAreFoundByBodyAndQuery(t *testing.T) {
 	f.post("/webhooks/lorawan?event=join", "hook-1", `{"deviceInfo":{"devEui":"a84041d2c5182f01"}}`)
 	f.post("/webhooks/lorawan?event=status", "hook-1", `{"deviceInfo":{"devEui":"a84041d2c5182f01"},"batteryLevel":55,"margin":9}`)
 	f.waitProcessed()
-	for query, want := range map[string]string{`"BATTERYLEVEL":55`: "status of a84041d2c5182f01: battery 55 %, margin 9 dB", "event=join": "join of a84041d2c5182f01", "alert": ""} {
+	for query, want := range map[string]string{`"BATTERYLEVEL":55`: "a84041d2c5182f01: status, battery 55 %, margin 9 dB", "event=join": "a84041d2c5182f01: join", "alert": ""} {
 		var got []string
 		relaytest.NoError(t, f.intake.Events(t.Context(), event.Filter{Query: query}, 0, func(e event.Event, _ uint64) bool {
+			single, _, err := f.intake.Event(t.Context(), e.ID)
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the outcome of the event found by its id", single.Outcome, e.Outcome)
 			got = append(got, e.Outcome)
 			return true
 		}))
@@ -102,9 +105,9 @@ func TestEventsAreFoundByDevice(t *testing.T) {
 	f.post("/webhooks/lorawan", "hook-1", `{"applicationID":"1","devEUI":"qEBB0sUYLwM=","rxInfo":[],"fCnt":1,"fPort":2,"data":"AQ=="}`)
 	f.waitProcessed()
 	for device, want := range map[string]string{
-		"a84041d2c5182f01": "join of a84041d2c5182f01", "a84041d2c5182f03": "uplink of a84041d2c5182f03: FCnt 1, FPort 2, 1 byte", "a84041d2c5182f": "",
-		"farm/cellar": "uplink of farm/cellar: FCnt 1, FPort 2, 1 byte", "café 9": "uplink of café 9: t 2|uplink of café 9: t 1",
-		"a84041d2c518": "uplink of a8:40:41:d2:c5:18: t 3", "shed/1": "uplink of shed/1: t 4",
+		"a84041d2c5182f01": "a84041d2c5182f01: join", "a84041d2c5182f03": "a84041d2c5182f03: fCnt 1, fPort 2, 1 byte", "a84041d2c5182f": "",
+		"farm/cellar": "farm/cellar: fCnt 1, fPort 2, 1 byte", "café 9": "café 9: t 2|café 9: t 1",
+		"a84041d2c518": "a8:40:41:d2:c5:18: t 3", "shed/1": "shed/1: t 4",
 	} {
 		var got []string
 		relaytest.NoError(t, f.intake.Events(t.Context(), event.Filter{Device: device}, 0, func(e event.Event, _ uint64) bool {

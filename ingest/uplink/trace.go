@@ -16,7 +16,7 @@ const maxTraced = 20
 
 // SenderStep returns the step of a trace for the sender of a post.
 func SenderStep(source string, frames int) inbound.Step {
-	return inbound.Step{Name: "recognised", Text: fmt.Sprintf("Recognised as %s; %s.", source, counted(frames, "frame"))}
+	return inbound.Step{Name: "recognised", Text: fmt.Sprintf("The sender is %s; the request has %s.", source, counted(frames, "frame"))}
 }
 
 // counted returns a number with its noun, "no frames" for 0.
@@ -54,7 +54,7 @@ func Steps(f *iot.PreviewedFrame, types map[string]iot.SensorType) []inbound.Ste
 	if d := f.Decoder; d.ID == "" {
 		s.add("decoder", "The device has no decoder, so nothing is decoded.")
 	} else {
-		s.add("decoder", fmt.Sprintf("The decoder %q decodes the frame with the codec %s.", cmp.Or(d.Name, d.ID), d.Codec))
+		s.add("decoder", fmt.Sprintf("The decoder %q decodes the frame.", cmp.Or(d.Name, d.ID)))
 	}
 	s.addNotes()
 	for _, lost := range f.Lost {
@@ -131,18 +131,18 @@ func (s *frameSteps) reading(r *iot.Difference) string {
 	if point == nil {
 		point = r.Old
 	}
-	key := r.Key
-	if r.SensorTypeID != "" && r.SensorTypeID != key {
-		key += " (" + r.SensorTypeID + ")"
+	name := cmp.Or(s.types[r.SensorTypeID].Name, r.SensorTypeID, r.Key)
+	if r.SensorTypeID != "" && r.SensorTypeID != r.Key {
+		name = r.Key + " (" + name + ")"
 	}
-	text := key + " is " + s.value(point)
+	text := name + " " + s.value(point)
 	switch r.Effect {
 	case iot.Added:
 		return text + ". It is not stored; a replay adds it."
 	case iot.Changed:
 		return text + ". The stored value is " + s.value(r.Old) + "; a replay changes it."
 	case iot.Retained:
-		return text + " in the store. The decoder no longer returns it; a replay keeps it."
+		return text + " is stored. The decoder no longer returns it; a replay keeps it."
 	default:
 		return text + "."
 	}

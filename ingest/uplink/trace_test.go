@@ -17,7 +17,7 @@ func TestStepsOfFrames(t *testing.T) {
 	}
 	device := iot.Device{ID: "d1", Identifier: "shed", Name: "The shed"}
 	decoder := iot.Decoder{ID: "lpp", Name: "LPP", Codec: "cayenne_lpp"}
-	types := map[string]iot.SensorType{"temperature": {ID: "temperature", MetricUnits: "°C"}}
+	types := map[string]iot.SensorType{"temperature": {ID: "temperature", Name: "Temperature", MetricUnits: "°C"}}
 	for _, tc := range []struct {
 		name  string
 		frame iot.PreviewedFrame
@@ -26,7 +26,7 @@ func TestStepsOfFrames(t *testing.T) {
 		{"a stored frame", iot.PreviewedFrame{Identifier: "shed", Kind: decoders.Uplink, Device: device, Decoder: decoder, Time: frameTime, Readings: []iot.Difference{
 			{Effect: iot.Unchanged, Key: "t", SensorTypeID: "temperature", Time: frameTime, New: point(21.5), Old: point(21.5)},
 		}}, []string{
-			`device: The device "The shed" has the identifier shed.`, `decoder: The decoder "LPP" decodes the frame with the codec cayenne_lpp.`, "reading: t (temperature) is 21.5 °C.",
+			`device: The device "The shed" has the identifier shed.`, `decoder: The decoder "LPP" decodes the frame.`, "reading: t (Temperature) 21.5 °C.",
 			"stored at 12:00:00: Readings stored with the frame's time.",
 		}},
 		{"a frame after a change of its decoder", iot.PreviewedFrame{Identifier: "shed", Kind: decoders.Uplink, Device: device, Decoder: decoder, Readings: []iot.Difference{
@@ -34,9 +34,9 @@ func TestStepsOfFrames(t *testing.T) {
 			{Effect: iot.Added, Key: "u", Time: frameTime, New: &iot.Point{Key: "u", Text: "open", IsText: true}},
 			{Effect: iot.Retained, Key: "v", Time: frameTime, Old: point(7)},
 		}}, []string{
-			`device: The device "The shed" has the identifier shed.`, `decoder: The decoder "LPP" decodes the frame with the codec cayenne_lpp.`,
-			"reading: t is 2 °C. The stored value is 20 °C; a replay changes it.", `reading: u is "open". It is not stored; a replay adds it.`,
-			"reading: v is 7 °C in the store. The decoder no longer returns it; a replay keeps it.",
+			`device: The device "The shed" has the identifier shed.`, `decoder: The decoder "LPP" decodes the frame.`,
+			"reading: t 2 °C. The stored value is 20 °C; a replay changes it.", `reading: u "open". It is not stored; a replay adds it.`,
+			"reading: v 7 °C is stored. The decoder no longer returns it; a replay keeps it.",
 			"stored at 12:00:00: 2 of 3 readings stored with the frame's time.",
 		}},
 		{"a duplicate", iot.PreviewedFrame{Outcome: iot.Outcome{Duplicate: true, Repeats: "n1-u3.1"}, Identifier: "shed", Kind: decoders.Uplink, Device: device}, []string{

@@ -87,7 +87,7 @@ func (f frameTracer) trace(ctx context.Context, acct relay.AccountID, it *intake
 	for i := range frames {
 		frame := &frames[i]
 		trace := inbound.FrameTrace{
-			ID: uplink.RecordOf(it, i, len(frames)), Text: fmt.Sprintf("Frame of kind %s from device %s.", frame.Kind, frame.Identifier), Steps: uplink.Steps(frame, types),
+			ID: uplink.RecordOf(it, i, len(frames)), Text: fmt.Sprintf("Frame from %s: %s.", frame.Identifier, frame.Kind), Steps: uplink.Steps(frame, types),
 		}
 		if frame.Stored != nil {
 			explanation, err := f.rules.Explain(ctx, acct, *frame.Stored)

@@ -98,8 +98,8 @@ func TestTraceOfAFrame(t *testing.T) {
 	})
 	// Rules are listed by id. Rules that were created within a millisecond have any order.
 	firstTrace := g.Trace(hotID)
-	checkOrder(t, "the frame that raised an alarm", firstTrace, "received", "recognised : Recognised as generic; 1 frame.", "read : Frame of kind uplink from device shed.",
-		`decoder : The decoder "Decoded by the sender" decodes the frame with the codec json.`, "reading : temperature is 31 °C.", "stored : Readings stored with the frame's time.",
+	checkOrder(t, "the frame that raised an alarm", firstTrace, "received", "recognised : The sender is generic; the request has 1 frame.", "read : Frame from shed: uplink.",
+		`decoder : The decoder "Decoded by the sender" decodes the frame.`, "reading : Temperature 31 °C.", "stored : Readings stored with the frame's time.",
 		`rule : The rule "Warm" raised an alarm: the condition is met.`, `routed : The rule "Warm" creates a delivery to `, "/warm", "answered 200.", "succeeded.", "2 deliveries")
 	checkOrder(t, "the rule that lacks a value", firstTrace, "stored", `rule : The rule "Wet" raised no alarm: the condition cannot be evaluated, because values.humidity is missing.`)
 	checkOrder(t, "the rule without a condition", firstTrace, "stored", `rule : The rule "Forward" forwarded the frame: the rule has no condition.`, "/forward", "succeeded", "2 deliveries")

@@ -152,7 +152,7 @@ func testPosts(t *testing.T, s *e2e.Site) {
 			t.Fatalf("number of events = %d, want 6", len(events))
 		}
 		for i, e := range events { // newest first
-			isRepetition := strings.HasPrefix(e.Outcome, "repeats "+events[2].ID+", dropped; uplink of "+eui)
+			isRepetition := strings.HasPrefix(e.Outcome, "repeats "+events[2].ID+", dropped; "+eui+": ")
 			relaytest.Equal(t, "the state of the event "+e.ID, e.State, "done")
 			relaytest.Equal(t, "the reason of the event "+e.ID, e.Reason, "")
 			relaytest.Equal(t, "whether the event "+e.ID+" repeats the third", isRepetition, i < 2)
