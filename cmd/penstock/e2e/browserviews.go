@@ -46,8 +46,8 @@ func Axe(t *testing.T) string {
 	return string(axe)
 }
 
-// Inspect checks the width of the current view and of its tables, and the accessibility, in every shape,
-// and writes screenshots if -screenshots is set. name names the view in messages and files. Inspect loads
+// Inspect checks the width of the current view and of its tables, its texts and the accessibility, in every
+// shape, and writes screenshots if -screenshots is set. name names the view in messages and files. Inspect loads
 // the view again if the width changes, and waits for wantTexts, of which a phone may hide some.
 func (b *Browser) Inspect(name, axe string, wantTexts ...string) {
 	b.T.Helper()
@@ -63,6 +63,7 @@ func (b *Browser) Inspect(name, axe string, wantTexts ...string) {
 		}
 		b.emulate(s.scheme)
 		b.AwaitCondition(name+" has tables that fit into their frames in "+s.name, `[...document.querySelectorAll(".scroll:has(> table)")].every((frame) => frame.scrollWidth <= frame.clientWidth)`)
+		b.AwaitCondition(name+" shows whole texts in "+s.name, `[...document.querySelectorAll("header button, .listing td .long")].every((e) => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight + 1)`)
 		b.AwaitCondition(name+" fits into "+s.name, fmt.Sprintf("innerWidth === %d && document.documentElement.scrollWidth <= innerWidth", s.width))
 		relaytest.Eventually(b.T, "axe finds no serious problem in "+name+", "+s.name, func() (any, bool) {
 			violations, err := chromedp.Run(b.Ctx, chromedp.Evaluate[string](`axe.run(document, { resultTypes: ["violations"] }).then((r) => r.violations.filter((v) => v.impact === "serious" || v.impact === "critical")

@@ -3,8 +3,9 @@
 import { start } from "./core/router.js";
 
 // needs is an operation that the view cannot do without: a reader who may not use it is not
-// offered the view. Views without a group are reached from others; under names the entry of
-// the navigation that is marked meanwhile.
+// offered the view, and at its address finds the refusal, or else that of the operation. Views
+// without a group are reached from others; under names the entry of the navigation that is marked
+// meanwhile.
 start([
   { name: "now", title: "Overview", group: "Operate", needs: "getStatus", load: () => import("./views/now.js") },
   { name: "events", title: "Events", group: "Operate", needs: "listEvents", load: () => import("./views/events.js") },
@@ -100,6 +101,7 @@ start([
     title: "Password",
     group: "Set-up",
     needs: "setOwnPassword",
+    refusal: "The admin token and users of a sign-in provider have no password here.",
     load: () => import("./views/password.js")
   },
   {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { e2e.Main(m) }
 func applyFilter(b *e2e.Browser, filter, word string) {
 	b.T.Helper()
 	b.Set("select[name="+filter+"]", word)
-	b.Press("Show")
+	b.Press("Apply")
 }
 
 // markup is a text that changes the page if the console renders it as markup. The endpoint returns it in
@@ -50,7 +50,7 @@ func TestConsoleShowsExplainsAndReplays(t *testing.T) {
 	checkSignIn(b)
 	checkDeadDelivery(b, deadID)
 	corrected.Store(true)
-	checkReplay(b, sink, deadID)
+	checkRetry(b, sink, deadID)
 	checkEvents(b)
 	checkExplainAndTry(b, g)
 	checkRulesAndAlarms(b, g)
@@ -66,9 +66,9 @@ func checkSignIn(b *e2e.Browser) {
 	b.Write("#token", "wrong"+kb.Enter)
 	b.AwaitText("Admin token refused.")
 	b.SignIn()
-	b.AwaitText("Back ends ready", "Simulated: carrier simulator, lookup, mail, operator.", "failed delivery", "No paused endpoints.")
+	b.AwaitText("Back ends ready", "Simulated: Carrier simulator, Number lookups, Outgoing email, SIM operator.", "failed delivery", "No paused endpoints.")
 	b.Press("System")
-	b.AwaitText("journal sms", "sink", "Delivery queue")
+	b.AwaitText("Journals", "sink", "Delivery queue", "Delivered or simulated", "Failed attempts")
 	b.AwaitCondition("the token is stored in the tab only", `sessionStorage.length === 1 && localStorage.length === 0 && document.cookie === ""`)
 }
 
@@ -77,29 +77,29 @@ func checkSignIn(b *e2e.Browser) {
 func checkDeadDelivery(b *e2e.Browser, id string) {
 	b.Press("Deliveries")
 	applyFilter(b, "state", "dead")
-	b.AwaitCondition("only failed deliveries are listed", `/g-get[^]*Failed/.test(document.querySelector(".listing")?.innerText) && !/v-post|Dead/.test(document.body.innerText)`)
+	b.AwaitCondition("only failed deliveries are listed", `/4478000\*[^]*Failed/.test(document.querySelector(".listing")?.innerText) && !/447800020001|Dead/.test(document.body.innerText)`)
 	b.Click("#open-" + id)
 	b.AwaitText("Attempts", "404", "answered 404 Not Found", "no: "+markup)
 	b.Do(chromedp.Reload())
 	b.AwaitText("Attempts", "no: "+markup)
-	b.Press("Timeline of its message")
+	b.Press("Timeline of the message")
 	b.AwaitText("Timeline", "Received", "Routed", "Attempt 1 to deliver to ", `"text":"`+markup)
 	b.Do(chromedp.NavigateBack())
-	b.AwaitText("Replay this delivery")
+	b.AwaitText("Retry this delivery")
 }
 
-// checkReplay replays the dead delivery after the endpoint was repaired. Before a replay of delivered
+// checkRetry retries the dead delivery after the endpoint was repaired. Before a retry of delivered
 // deliveries, the console asks for a confirmation.
-func checkReplay(b *e2e.Browser, sink *e2e.Sink, id string) {
-	b.Press("Replay all failed that match")
-	b.AwaitText("Send 1 delivery again?", "Every failed delivery that matches the filters")
+func checkRetry(b *e2e.Browser, sink *e2e.Sink, id string) {
+	b.Press("Retry all failed that match")
+	b.AwaitText("Retry 1 delivery?", "Every failed delivery that matches the filters")
 	b.Press("Cancel")
-	b.Press("Replay this delivery")
-	b.AwaitText("Send 1 delivery again?")
+	b.Press("Retry this delivery")
+	b.AwaitText("Retry 1 delivery?")
 	b.Press("Cancel")
-	b.Press("Replay this delivery")
-	b.AwaitText("Send 1 delivery again?")
-	b.Press("Replay 1")
+	b.Press("Retry this delivery")
+	b.AwaitText("Retry 1 delivery?")
+	b.Press("Retry 1")
 	b.AwaitText("1 delivery is queued again.", "No deliveries match the filters.")
 	if request := sink.Await(b.T, "/get/447700900123/in", 2); request.Query.Get("m") != markup {
 		b.T.Errorf("message at the endpoint = %q, want %q", request.Query.Get("m"), markup)
@@ -108,8 +108,8 @@ func checkReplay(b *e2e.Browser, sink *e2e.Sink, id string) {
 	row := fmt.Sprintf(`document.getElementById("open-%s")?.closest("tr").innerText.includes("Delivered") ?? false`, id)
 	relaytest.Eventually(b.T, "the delivery is shown as delivered", func() (any, bool) { b.Press("Refresh"); return b.Text(), b.EvaluateCondition(row) })
 	b.Click("#all")
-	b.Press("Replay selected (2)")
-	b.AwaitText("Send 2 deliveries again?", "2 of them have arrived already")
+	b.Press("Retry selected (2)")
+	b.AwaitText("Retry 2 deliveries?", "2 of them have arrived already")
 	b.Press("Cancel")
 	if n := len(sink.Requests("/get/447700900123/in")); n != 2 {
 		b.T.Errorf("requests at the endpoint = %d, want 2", n)
@@ -142,9 +142,9 @@ func checkEvents(b *e2e.Browser) {
 func checkExplainAndTry(b *e2e.Browser, g *e2e.Gateway) {
 	b.Open(g.URL() + "/console#explain")
 	b.Write("input[name=to]", "447800055501"+kb.Enter)
-	b.AwaitText("The prefix relay g-get of the account acme takes the message: its prefix 4478000 matches.", "HTTP request", "/get/447700900123/in?m=Test")
+	b.AwaitText("The prefix relay 4478000* of the account acme takes the message: its prefix 4478000 matches.", "HTTP request", "/get/447700900123/in?m=Test")
 	b.Do(chromedp.Reload())
-	b.AwaitText("The prefix relay g-get of the account acme takes the message")
+	b.AwaitText("The prefix relay 4478000* of the account acme takes the message")
 	b.Open(g.URL() + "/console#try")
 	b.Set("select[name=codec]", "cayenne_lpp")
 	b.Write("textarea[name=payload]", "01 67 01 10")

@@ -69,9 +69,14 @@ func TestConsoleShowsDevices(t *testing.T) {
 	b.Press("Cancel")
 	b.Press("All events")
 	b.AwaitCondition("only events of the device are listed", `document.querySelectorAll(".listing button.open").length === 31 && !document.body.innerText.includes("woodshed")`)
+	b.Click("#sort-Received")
+	b.AwaitCondition("the events are sorted by time", `(() => {
+		const times = [...document.querySelectorAll(".listing td.first time")].map((e) => Date.parse(e.dateTime));
+		return times.length === 31 && times.every((t, i) => i === 0 || t >= times[i - 1]);
+	})()`)
 	b.Click(".listing button.open")
 	b.Press("Timeline")
-	b.AwaitText("Received", "Reading")
+	b.AwaitText("Frame: ", "Received", "Reading")
 	if !b.EvaluateCondition(`document.title !== "harm" && document.images.length === 0`) {
 		t.Error("the console rendered the name as markup")
 	}

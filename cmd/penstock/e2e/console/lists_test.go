@@ -30,9 +30,9 @@ func TestListsShowWhatIsStillToBeDone(t *testing.T) {
 	applyFilter(b, "state", "unrouted")
 	b.AwaitCondition("only unrouted messages are listed", `document.querySelectorAll(".listing button.open").length === 3 && !document.querySelector(".listing").innerText.includes("Processed")`)
 	b.Press("Deliveries")
-	b.AwaitText("Retrying", "next attempt ", "Select all that have ended (1)", "Not sent: mail is simulated.")
+	b.AwaitText("Retrying", "next attempt ", "Select all that have ended (1)", "Not sent: email is simulated.", "Relay 4478000*, to 447800012345")
 	b.Press("Events")
-	b.AwaitText("Processed", "to relay g1: Retrying", "to relay g2: Simulated", "Add a relay Retry", "Select all on this page (5)")
+	b.AwaitText("Processed", "447700900123 → 4490", "to relay 4478000*: Retrying", "to relay 4478001*: Simulated", "Add relay Replay", "Select all on this page (5)")
 	b.Click("#all")
 	b.AwaitText("Replay selected (5)")
 	b.Press("Devices")
@@ -57,7 +57,7 @@ func TestPagesBelowAListLeadBackToIt(t *testing.T) {
 }
 
 // TestCardsOfAPhoneNameTheirValues checks that each value of a row has the name of its column, except the time and
-// the state in the first line.
+// the state in the first line, and the result of an event.
 func TestCardsOfAPhoneNameTheirValues(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
@@ -72,7 +72,7 @@ func TestCardsOfAPhoneNameTheirValues(t *testing.T) {
 		b.AwaitCondition("the values of "+page+" have names", `(() => {
 			const cells = [...document.querySelectorAll("tbody tr:not(.detail) td:not(.selects)")].filter((td) => td.offsetParent && td.innerText && !td.querySelector("button"));
 			const unnamed = cells.filter((td) => getComputedStyle(td, "::before").content === "none");
-			return cells.length > 2 && unnamed.every((td) => td === td.parentElement.querySelector("td:not(.selects)") || td.matches(".first, .pill"));
+			return cells.length > 2 && unnamed.every((td) => td === td.parentElement.querySelector("td:not(.selects)") || td.matches(".first, .pill, .unlabelled"));
 		})()`)
 	}
 	b.ExpectNoProblems()

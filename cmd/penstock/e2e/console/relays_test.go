@@ -48,7 +48,7 @@ func TestConsoleEditsAndExplainsARelay(t *testing.T) {
 	b.Set("input[name=to]", "447800312345")
 	b.Set("input[name=text]", "Alarm in hall 3")
 	b.Press("Preview")
-	b.AwaitText("The prefix relay g-hole of the account acme takes the message: its prefix 4478003 matches, and the message meets its condition.", "HTTP request", "/corrected?m=Alarm%20in%20hall%203")
+	b.AwaitText("The prefix relay 4478003* of the account acme takes the message: its prefix 4478003 matches, and the message meets its condition.", "HTTP request", "/corrected?m=Alarm%20in%20hall%203")
 	b.Set("input[name=text]", "Nothing")
 	b.Press("Preview")
 	b.AwaitText("No relay takes the message", "is not met")

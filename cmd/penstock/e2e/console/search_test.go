@@ -34,7 +34,7 @@ func TestConsoleContinuesASearch(t *testing.T) {
 		return true;
 	})()`)
 	b.Set("[name=q]", "the oldest")
-	b.Press("Show")
+	b.Press("Apply")
 	b.AwaitCondition("the message is found", `document.querySelectorAll(".listing button.open").length === 1 && !document.body.innerText.includes("Searching, now at")`)
 	b.AwaitCondition("the search took several requests", `window.searches > 2`)
 	b.ExpectNoProblems()

@@ -63,11 +63,11 @@ func createRecordsForViews(g *e2e.Gateway) []view {
 	device, token := acme.AwaitDevice("shed"), ledger.TokenID(g.MintToken().Token)
 	deviceAddress := "devices?id=" + device + "&account=1"
 	return []view{
-		{"overview", "now", []string{"Back ends ready", "Devices online", "1\nSMS rejected", "1 × message without a relay", "Received, per minute"}},
-		{"system", "system", []string{"Back ends", "Purpose", "Waiting for a retry", "Records on disk"}},
-		{"events", "events", []string{"Unrouted", "Frame"}},
-		{"deliveries", "deliveries", []string{"acme", "Inbound SMS", "Too warm"}},
-		{"jobs", "jobs", []string{"Suspend a SIM", "Claim tokens", "1 of 1 done"}},
+		{"overview", "now", []string{"Back ends ready", "Devices silent", "1\nSMS rejected", "1 × message without a relay", "1 × SMS rejected", "Received, per minute"}},
+		{"system", "system", []string{"Back ends", "Database", "Waiting for a retry", "Records on disk"}},
+		{"events", "events", []string{"Unrouted", "Frame", "Call and usage records", "50 usage records", "447700900123 → 4490"}},
+		{"deliveries", "deliveries", []string{"acme", "Inbound SMS", "Too warm", "Job completed: Suspend a SIM", "SIM state changed: 8944000000000000012", "Tokens claimed"}},
+		{"jobs", "jobs", []string{"Suspend a SIM", "Claim tokens", "1 token"}},
 		{"trace", "trace?id=" + g.Events("kind=uplink")[0].ID, []string{"Timeline", "Received"}},
 		{"devices", "devices", []string{"shed", "dBm", "31 °C", "Decoded by the sender"}},
 		{"device", deviceAddress, []string{"31 °C", "minimum to maximum", "About this device"}},
@@ -101,7 +101,7 @@ func createRecordsForViews(g *e2e.Gateway) []view {
 		{"inventory", "inventory", []string{"acme", "3 tokens"}},
 		{"users", "users", []string{"vera"}},
 		{"audit", "audit", []string{"Add a user with a password"}},
-		{"password", "password", []string{"Current password"}},
+		{"password", "password", []string{"The admin token and users of a sign-in provider have no password here."}},
 	}
 }
 

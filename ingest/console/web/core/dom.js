@@ -1,7 +1,7 @@
 // Elements of the page. Data of others (texts, payloads, reasons, answers) becomes text nodes and
 // never markup.
 
-import { ago, capital, exact, stateWord } from "./format.js";
+import { ago, capital, cut, exact, stateWord } from "./format.js";
 
 const colours = {
   good: [
@@ -32,6 +32,7 @@ const colours = {
     "fails",
     "refused",
     "battery low",
+    "silent",
     "no decoder"
   ],
   warn: [
@@ -43,7 +44,6 @@ const colours = {
     "unknown",
     "simulated",
     "changed",
-    "silent",
     "muted",
     "paused",
     "differs"
@@ -76,7 +76,9 @@ export const when = (text) => text && h("time", { datetime: text, title: exact(t
 export const due = (text) => text && (Date.parse(text) > Date.now() ? when(text) : "now");
 export const code = (text) => text && h("code", null, text);
 export const pre = (text) => h("pre", { tabindex: 0 }, text);
-export const long = (text) => text && h("span", { class: "long" }, text);
+// long shows a text that may be cut, after limit characters or by the style; it is whole on hover.
+export const long = (text, limit) =>
+  text && h("span", { class: "long", title: typeof text === "string" && text }, limit ? cut(text, limit) : text);
 // parted shows an address or the path of a field, which breaks after its separators only.
 export const parted = (text) =>
   text &&

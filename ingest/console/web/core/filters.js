@@ -110,10 +110,14 @@ export const labels = {
   from: "From (UTC)",
   to: "To (UTC)",
   q: "Search",
+  "listEvents.q": "Text of the event",
+  "listDeliveries.q": "Text of the delivery",
+  "listDevicesOfAccounts.q": "Name or identifier",
+  "listRelaysOfAccounts.q": "Number, action or condition",
   "listSIMsOfAccounts.q": "ICCID, number or IMSI",
   waits_for: "Waits for",
   relay: "Relay or rule",
-  number: "Number",
+  number: "Phone number (whole)",
   target: "Target",
   reason: "Reason",
   pool: "Pool",
@@ -180,10 +184,11 @@ export const optionTexts = {
   account: "By account",
   breaker: "A paused endpoint",
   turn: "An ordered endpoint",
+  relay: "Inbound SMS",
   uplink: "Frame",
   sms: "Inbound SMS",
-  receipt: "Delivery report",
-  cdr: "Call records",
+  receipt: "Delivery receipt",
+  cdr: "Call and usage records",
   ...jobWords
 };
 
@@ -193,12 +198,12 @@ export const foremost = [
   "number",
   "actor",
   "state",
+  "heard",
   "kind",
   "direction",
   "alarmed",
-  "heard",
-  "order",
   "account",
   "outcome",
-  "rule_id"
+  "rule_id",
+  "order"
 ];

@@ -54,11 +54,11 @@ export function filterForm(view, op, params, extra = {}) {
   const kinds = { ...filters[op], ...extra },
     names = Object.keys(kinds).filter((name) => name !== "account" || !ownAccount());
   if (names.length === 0) return "";
-  const first = names.filter((name) => foremost.includes(name)).slice(0, narrow() ? 1 : names.length),
+  const first = foremost.filter((name) => names.includes(name)).slice(0, narrow() ? 1 : names.length),
     further = names.filter((name) => !first.includes(name));
   // Choices apply at once.
   const typed = (fields) => fields.some((name) => kinds[name] === "text" || kinds[name] === "time");
-  const submit = () => h("button", { type: "submit" }, "Show");
+  const submit = () => h("button", { type: "submit" }, "Apply");
   const set = names.filter((name) => params[name]),
     chosen = further.filter((name) => params[name]).length;
   const apply = (form) => go(view, { ...valuesOf(form), sort: params.sort });
@@ -108,9 +108,11 @@ const filterOf = (o, params) =>
 //   intro, empty       one sentence each; without filters, "No x match the filters." is "No x
 //                      yet."; empty may be a function that returns nodes
 //   columns            [{ head, cell: (x) => nodes, value: (x) => what to sort by and export,
-//                      number, rest, roomy, exported, first }]: rest columns are left out on a
-//                      phone, where first ones and the state stand in the first line without
-//                      their heads; roomy ones hold longer texts, exported ones are in files only
+//                      number, rest, roomy, exported, first, unlabelled }]: rest columns are left
+//                      out on a phone, where first ones and the state stand in the first line
+//                      without their heads, as unlabelled ones do below; roomy ones hold longer
+//                      texts, exported ones are in files only
+//   sorted             the column by which the operation sorts, "-Created" for descending
 //   name, detail       name: the text of the button that opens a row, "" for a button before the
 //                      first cell; detail: what it shows. Without them the first column is a
 //                      cell like the others
@@ -260,9 +262,12 @@ const allowed = (operation) => (typeof operation === "function" ? operation() : 
 // picks reports whether rows can be selected, for the operation that is done with them.
 const picks = (o) => Boolean(o.act) && allowed(o.act);
 
-// compare orders two values of a column: numbers by size, everything else as text.
+const isTime = (v) => /^\d{4}-\d\d-\d\dT/.test(v);
+
+// compare orders two values of a column: numbers by size, times by time, everything else as text.
 function compare(a, b) {
   if (typeof a === "number" && typeof b === "number") return a - b;
+  if (isTime(a) && isTime(b)) return Date.parse(a) - Date.parse(b);
   return String(a ?? "").localeCompare(String(b ?? ""), "en", { numeric: true });
 }
 
@@ -277,14 +282,16 @@ function sorted(o, records, sort) {
 // headCells returns the headers; the headers of columns with a value sort the list.
 function headCells(state) {
   const { o, params } = state,
-    current = (params.sort || "").replace(/^-/, ""),
-    descends = (params.sort || "").startsWith("-");
+    order = params.sort || (params.order ? "" : o.sorted) || "",
+    current = order.replace(/^-/, ""),
+    descends = order.startsWith("-");
   const cells = state.columns.map((c) => {
     const attributes = { scope: "col", role: "columnheader", class: c.number ? "number" : false };
     if (!c.value) return h("th", attributes, c.head);
     const active = c.head === current;
     const sort = () => {
-      params.sort = active && !descends ? "-" + c.head : active ? "" : c.head;
+      const next = active && !descends ? "-" + c.head : active && params.sort ? "" : c.head;
+      params.sort = next === o.sorted ? "" : next;
       history.replaceState(null, "", address(o.view, params));
       state.draw();
     };
@@ -357,6 +364,7 @@ const classOf = (c, i) =>
     c.roomy && "roomy",
     i === 0 && "lead",
     c.first && "first",
+    c.unlabelled && "unlabelled",
     c.head === "State" && "pill"
   ]
     .filter(Boolean)

@@ -87,6 +87,8 @@ async function route() {
   main.replaceChildren(...(parent ? [h("p", { class: "back" }, link(parent.name, {}, "← " + parent.title))] : []));
   if (document.activeElement === document.body) main.focus({ preventScroll: true }); // the focused element is gone
   try {
+    if (here.refusal && !may(here.needs))
+      return main.append(h("h1", null, here.title), h("p", { class: "note" }, here.refusal));
     const { show } = await here.load().catch((error) => {
       throw error instanceof TypeError ? new Error(unreachable) : error; // a module that could not be fetched
     });

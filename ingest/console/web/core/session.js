@@ -79,7 +79,9 @@ export async function leave(why) {
 // arrived shows the name of the reader who has signed in, and continues.
 function arrived() {
   byId("leave").hidden = false;
-  byId("leave").textContent = session ? "Sign out " + session.name : "Sign out (admin token)";
+  const who = session ? session.name : "(admin token)";
+  byId("leave").replaceChildren("Sign out", h("span", null, " " + who));
+  byId("leave").title = who;
   onSignedIn();
 }
 
@@ -133,7 +135,7 @@ function signIn(why) {
       autocomplete: "current-password"
     }),
     h("p", { class: "bar" }, h("button", { type: "submit", class: "main" }, "Sign in"), provider),
-    h("p", { class: "hint" }, "No users yet? Sign in with the admin token and add one.")
+    h("p", { class: "hint" }, "To add the first user, sign in with the admin token.")
   );
   const form = h(
     "form",

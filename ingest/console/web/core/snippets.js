@@ -13,7 +13,7 @@ export function snippet(text, label) {
 
 // frameCommand sends a reading of a device as a program would.
 export const frameCommand = (token, identifier, decoder) =>
-  `curl -H "Authorization: Bearer ${token}" \\\n--json '{"temperature":21.5}' \\\n` +
+  `curl -H "Authorization: Bearer ${token}" \\\n  --json '{"temperature":21.5}' \\\n  ` +
   `"${location.origin}/webhooks/generic/${encodeURIComponent(identifier)}?decoder_id=${encodeURIComponent(decoder)}"`;
 
 // webhookOf is the address that a LoRaWAN network server posts to.

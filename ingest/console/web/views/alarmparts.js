@@ -14,8 +14,6 @@ const rules = records("listRulesOfAccount");
 export const loadRules = rules.load;
 const ruleOf = (a) => rules.get(a.account, a.rule_id);
 export const ruleName = (a) => (ruleOf(a) && ruleOf(a).name) || a.rule_id;
-// senderName is the name of a delivery's rule, or the id of its relay.
-export const senderName = (d) => (d.kind === "rule" ? ruleName({ account: d.account, rule_id: d.relay }) : d.relay);
 
 export const conditionOf = (a) => (ruleOf(a) && ruleOf(a).when) || "";
 

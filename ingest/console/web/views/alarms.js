@@ -63,6 +63,7 @@ export const show = (main, params, signal) => {
     view: "alarms",
     op: "listAlarmsOfAccount",
     title: "Alarms",
+    sorted: "-Raised",
     intro: "Alarms that rules raised, newest first.",
     act: mayChange,
     empty: "No alarms match the filters.",

@@ -29,6 +29,7 @@ export const show = listing({
   view: "audit",
   op: "listAudit",
   title: "Audit log",
+  sorted: "-Time (UTC)",
   intro: "Open an entry to compare before and after. Secrets are masked.",
   empty: "No entries match the filters.",
   name: (e) => e.action,

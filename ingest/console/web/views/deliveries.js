@@ -1,15 +1,18 @@
-// Deliveries: requests and mails that go out, with every attempt, and their replay.
+// Deliveries: requests and emails that go out, with every attempt, and their retries.
 
 import { account, accountName } from "../core/accounts.js";
 import { link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { button, code, due, h, long, pairs, parted, pre, stamp, state, table, when } from "../core/dom.js";
+import { jobWords } from "../core/filters.js";
 import { ask, during } from "../core/form.js";
 import { cut, eventOf, plural, stateWord, took } from "../core/format.js";
 import { listing, onAll, onSelected } from "../core/list.js";
 import { may } from "../core/session.js";
-import { loadRules, senderName } from "./alarmparts.js";
+import { loadRules } from "./alarmparts.js";
 import { causes } from "./causes.js";
+import { records } from "./pickers.js";
+import { loadRelays, relayOf, senderName } from "./relaynames.js";
 
 const countedPages = 20; // pages of 1000 that a confirmation counts
 
@@ -40,7 +43,7 @@ async function replayDeliveries(clicked, ctx, chosen, filter) {
       text.push(
         plural(repeated, "of them has", "of them have") + " arrived already: the receiver gets it a second time."
       );
-    if (!(await ask("Send " + n + (n === "1" ? " delivery" : " deliveries") + " again?", text, "Replay " + n)))
+    if (!(await ask("Retry " + n + (n === "1" ? " delivery?" : " deliveries?"), text, "Retry " + n)))
       return "";
     const body = chosen ? { ids: chosen.map((d) => d.id), include_delivered: repeated > 0 } : filter;
     const { count } = await call("replayDeliveries", { body });
@@ -53,7 +56,7 @@ function attempts(d) {
   const rows = d.attempts.map((a, i) => [
     i + 1,
     stamp(a.at),
-    took(a.duration_ms),
+    took(Math.max(1, Math.round(a.duration_ms))),
     a.status || "no answer",
     long(a.error),
     a.response && pre(a.response)
@@ -75,28 +78,61 @@ const reasonsToWait = { breaker: "waits: its endpoint is paused", turn: "waits f
 export const nextAttempt = (d) =>
   d.waits_for ? reasonsToWait[d.waits_for] : (d.next_attempt_at && ["next attempt ", due(d.next_attempt_at)]) || "";
 
+const jobs = records("listJobsOfAccounts");
+
+// eventTypes are the callbacks of jobs, by the beginning of the delivery's id.
+const eventTypes = {
+  job: (job) => "Job " + ((job && job.state) || "ended") + (job ? ": " + (jobWords[job.kind] || job.kind) : ""),
+  sim: (job) => "SIM state changed" + (job && job.iccid ? ": " + job.iccid : ""),
+  claim: () => "Tokens claimed"
+};
+const eventTypeOf = (d) => d.kind === "callback" && eventTypes[d.id.split("-")[0]];
+
+// recordOf describes the record of a callback or a notice: its noun, a text, and the address of its page.
+function recordOf(d) {
+  const account = String(d.account),
+    id = d.message_id;
+  if (eventTypeOf(d)) {
+    const text = eventTypeOf(d)(jobs.get(d.account, id));
+    return { noun: "Job", text, page: ["jobs", { account, open: id }] };
+  }
+  if (d.id.startsWith("head-"))
+    return { noun: "Ledger", text: "New ledger head: " + id, page: ["ledgers", { ledger: id, account }] };
+  if (d.id.endsWith("-ready")) return { noun: "Export", text: "Call records ready" };
+  const limit = d.id.startsWith("usage.limit") ? "Usage limit: " : "";
+  if (/^89\d{16,18}$/.test(id)) return { noun: "SIM", text: limit + "SIM " + id, page: ["sims", { id, account }] };
+  if (limit) return { noun: "Pool", text: limit + "pool " + id };
+  return { noun: d.kind === "receipt" ? "Message" : "Record", text: (d.kind === "receipt" ? "Message " : "") + id };
+}
+
 // subjectOf names what a delivery is about: the alarm or the frame of a rule, a message, or another record.
 function subjectOf(d) {
   const id = code(d.message_id);
-  if (d.kind !== "rule") return [{ relay: "Message", receipt: "Message" }[d.kind] || "Record", id];
-  if (d.message_id.includes("-")) return ["Frame", link("trace", { id: eventOf(d.message_id) }, id)];
-  return ["Alarm", link("alarms", { account: String(d.account), rule_id: d.relay, open: d.message_id }, id)];
+  if (d.kind === "relay") return ["Message", id];
+  if (d.kind !== "rule") return [recordOf(d).noun, recordOf(d).page ? link(...recordOf(d).page, id) : id];
+  if (d.message_id.includes("-"))
+    return ["Frame", link("trace", { id: eventOf(d.message_id) }, "Timeline of the frame")];
+  const page = { account: String(d.account), rule_id: d.relay, open: d.message_id };
+  return ["Alarm", link("alarms", page, "Alarm of " + senderName(d))];
 }
 
 // reasonOf is the reason of a delivery's state. A simulated one looks like a sent one otherwise.
 function reasonOf(d) {
   if (d.reason || d.state !== "simulated") return d.reason;
-  const simulated = d.target.startsWith("sms:") ? "SMS are" : d.target.includes("@") ? "mail is" : "its target is";
+  const simulated = d.target.startsWith("sms:") ? "SMS are" : d.target.includes("@") ? "email is" : "its target is";
   return "Not sent: " + simulated + " simulated.";
 }
 
 // about says what a delivery is about: its rule or relay, or else the record.
 function about(d) {
-  if (d.kind === "rule" || d.kind === "relay")
-    return senderName(d) + (d.destination ? ", to " + d.destination : "");
-  if (/^89\d{16,18}$/.test(d.message_id)) return "SIM " + d.message_id;
-  const noun = d.id.startsWith("job-") ? "Job " : d.kind === "receipt" ? "Message " : "";
-  return noun + cut(d.message_id, 16);
+  if (d.kind !== "rule" && d.kind !== "relay") return recordOf(d).text;
+  return (d.kind === "relay" ? "Relay " : "") + senderName(d) + (d.destination ? ", to " + d.destination : "");
+}
+
+// aboutCell shows what a delivery is about, with a link to the page of its record.
+function aboutCell(d) {
+  const { page } = d.kind === "rule" || d.kind === "relay" ? {} : recordOf(d);
+  return long(page ? link(...page, about(d)) : about(d));
 }
 
 export function deliveryDetail(d, ctx) {
@@ -108,7 +144,7 @@ export function deliveryDetail(d, ctx) {
       ["Account", account(d.account)],
       d.kind === "rule"
         ? ["Rule", link("rules", { id: d.relay, account: String(d.account) }, senderName(d))]
-        : ["Relay", d.relay],
+        : ["Relay", d.relay && [relayOf(d), h("span", { class: "hint" }, " ID ", code(d.relay))]],
       subjectOf(d),
       ["From", d.originator],
       ["To", d.destination],
@@ -121,16 +157,17 @@ export function deliveryDetail(d, ctx) {
     h(
       "p",
       { class: "bar" },
-      mayReplay && d.state === "dead" && button("Replay this delivery", (x) => replayDeliveries(x.target, ctx, [d])),
-      mayReplay && arrived(d) && button("Send it once more", (x) => replayDeliveries(x.target, ctx, [d])),
-      ctx && d.kind === "relay" && link("trace", { id: d.message_id }, "Timeline of its message")
+      mayReplay &&
+        (d.state === "dead" || arrived(d)) &&
+        button("Retry this delivery", (x) => replayDeliveries(x.target, ctx, [d])),
+      ctx && d.kind === "relay" && link("trace", { id: d.message_id }, "Timeline of the message")
     )
   ];
 }
 
 const kinds = {
   relay: "Inbound SMS",
-  receipt: "Delivery report",
+  receipt: "Delivery receipt",
   callback: "Callback",
   notice: "Notice",
   rule: "Rule"
@@ -141,21 +178,24 @@ export const show = listing({
   op: "listDeliveries",
   searches: true,
   title: "Deliveries",
-  intro: "HTTP requests and mails that this gateway sends. Failed ones stay until you retry them.",
+  intro: "HTTP requests and emails that this gateway sends. Failed ones stay until you retry them.",
+  sorted: "-Created",
   empty: "No deliveries match the filters.",
   act: "replayDeliveries",
   selectable: (d) => d.state === "dead" || arrived(d),
   selects: "that have ended",
   head: (filter, signal) => (Object.keys(filter).length ? "" : causes(["dead"], signal, { limit: 3 })),
   load: async (query, signal) => {
-    await loadRules(signal).catch(() => {});
-    return call("listDeliveries", { query, signal });
+    const found = await call("listDeliveries", { query, signal });
+    const withJobs = found.data.some(eventTypeOf);
+    await Promise.allSettled([loadRules(signal), loadRelays(signal), withJobs && jobs.load(signal)]);
+    return found;
   },
   name: (d) => kinds[d.kind] || d.kind,
   detail: deliveryDetail,
   columns: [
     { head: "Delivery", cell: () => "", value: (d) => d.kind },
-    { head: "About", cell: about, value: about },
+    { head: "Subject", cell: aboutCell, value: about, roomy: true },
     { head: "Created", cell: (d) => when(d.created_at), value: (d) => d.created_at, first: true },
     { head: "Account", cell: (d) => account(d.account), value: (d) => accountName(d.account), rest: true },
     { head: "Target", cell: (d) => parted(cut(d.target, 80)), value: (d) => d.target, rest: true, roomy: true },
@@ -164,16 +204,16 @@ export const show = listing({
       cell: (d) => [state(d.state), nextAttempt(d) && h("div", { class: "hint" }, nextAttempt(d))],
       value: (d) => stateWord(d.state)
     },
-    { head: "Reason", cell: (d) => long(cut(reasonOf(d), 160)), value: reasonOf },
+    { head: "Reason", cell: (d) => long(reasonOf(d), 160), value: reasonOf },
     { head: "Attempts", cell: (d) => d.attempts.length, value: (d) => d.attempts.length, number: true, rest: true }
   ],
   actions: (ctx) =>
     [
-      onSelected(ctx, "replayDeliveries", "Replay selected", (b) =>
+      onSelected(ctx, "replayDeliveries", "Retry selected", (b) =>
         replayDeliveries(b, ctx, [...ctx.chosen.values()])
       ),
       (!ctx.filter.state || ctx.filter.state === "dead") &&
-        onAll(ctx, "replayDeliveries", "Replay all failed that match", (b) =>
+        onAll(ctx, "replayDeliveries", "Retry all failed that match", (b) =>
           replayDeliveries(b, ctx, null, { ...ctx.filter, state: "dead" })
         )
     ].filter(Boolean)

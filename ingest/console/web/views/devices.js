@@ -182,6 +182,7 @@ function list(main, params, signal) {
     view: "devices",
     op: "listDevicesOfAccounts",
     title: "Devices",
+    sorted: "Last heard",
     intro: "A device is silent if it was not heard for 24 hours.",
     filters: { heard: ["silent"] },
     adapt: (query) => ({ order: "silent", ...query }),

@@ -9,6 +9,7 @@ import { cut, eventOf, plural } from "../core/format.js";
 import { listing, onAll, onSelected } from "../core/list.js";
 import { may } from "../core/session.js";
 import { causes } from "./causes.js";
+import { loadRelays, relayNumber, relayOf } from "./relaynames.js";
 
 // tallies writes numbers that are not zero with their words: "2 added, 1 changed".
 const tallies = (numbers) =>
@@ -74,7 +75,7 @@ export function replayBy(ctx, presets = {}) {
         picked(
           "relay",
           "Relay",
-          named("listRelaysOfAccounts", (r) => r.number + " (" + r.id + ")")
+          named("listRelaysOfAccounts", (r) => relayNumber(r) + " (" + r.id + ")")
         ),
         field("reason", "Reason (a part of it)", "text", presets.reason),
         field("state", "State", ["", "quarantined", "unrouted", ["done", "processed"]], presets.state),
@@ -149,8 +150,31 @@ const differences = (e) =>
 // eventState shows the state of an event. A processed message may still be on its way to its target.
 export const eventState = (word) => state(word, word === "done" && "processed");
 
-const kinds = { uplink: "Frame", sms: "Inbound SMS", receipt: "Delivery report", cdr: "Call records" };
-export const eventTitle = (e) => kinds[e.kind] || e.kind;
+const kinds = {
+  uplink: "Frame",
+  sms: "Inbound SMS",
+  receipt: "Delivery receipt",
+  cdr: "Call and usage records"
+};
+export const eventKind = (e) => kinds[e.kind] || e.kind;
+
+// subjectIn is the part of an event's outcome that names its first device or the numbers of its first message.
+function subjectIn(e) {
+  const description = e.outcome.replace(/^(repeats \S+, dropped; )+/, "");
+  if (e.kind === "uplink" && description !== "no frames") return /^[^]*?(?=: |; |$)/.exec(description)[0];
+  return e.kind === "sms" ? (/from .* to [^ ;,]+/.exec(description.split("; ")[0]) || [""])[0] : "";
+}
+
+// eventTitle names an event by its device or its numbers: "shed", "447700900123 → 4490".
+export const eventTitle = (e) =>
+  subjectIn(e).replace(/^from (.*) to /, (_, sender) => sender + " → ") || eventKind(e);
+
+// resultOf is the outcome of an event without what its title says.
+function resultOf(e) {
+  const subject = subjectIn(e);
+  if (!subject || e.outcome.split(subject).length > 2) return e.outcome;
+  return e.outcome.replace(subject, "").replace(/^[:;, ]+|[:;, ]+$/g, "");
+}
 
 // eventDetail shows an event, with the elements of its deliveries if there are any.
 export function eventDetail(e, ctx, deliveries = []) {
@@ -160,7 +184,7 @@ export function eventDetail(e, ctx, deliveries = []) {
     pairs([
       ["Event", code(e.id)],
       ["Received", [stamp(e.received_at), " UTC"]],
-      ["Kind", eventTitle(e)],
+      ["Kind", eventKind(e)],
       ["Source", e.source],
       ["Account", e.account ? account(e.account) : "unknown"],
       ["State", eventState(e.state)],
@@ -185,6 +209,7 @@ export function eventDetail(e, ctx, deliveries = []) {
 async function withDeliveries(found, filter, signal) {
   const received = found.data.filter((e) => e.kind === "sms" && e.state === "done");
   if (!received.length || !may("listDeliveries")) return found;
+  await loadRelays(signal).catch(() => {});
   const until = new Date(Date.parse(received[0].received_at) + 60_000).toISOString();
   const query = { account: filter.account, kind: "relay", from: received.at(-1).received_at, to: until, limit: 500 };
   const { data } = await call("listDeliveries", { query, signal }).catch(() => ({ data: [] }));
@@ -197,7 +222,7 @@ const relayed = (d) =>
   h(
     "div",
     { class: "hint" },
-    "to relay " + d.relay + ": ",
+    "to relay " + relayOf(d) + ": ",
     link("deliveries", { q: d.id, open: d.id }, state(d.state))
   );
 
@@ -207,6 +232,7 @@ export const show = listing({
   searches: true,
   title: "Events",
   intro: "Everything that arrived at this gateway, newest first.",
+  sorted: "-Received",
   empty: "No events match the filters.",
   load: async (query, signal) => withDeliveries(await call("listEvents", { query, signal }), query, signal),
   act: "replayEvents",
@@ -216,7 +242,12 @@ export const show = listing({
   head: (filter, signal) =>
     Object.keys(filter).length ? "" : causes(["quarantined", "unrouted"], signal, { limit: 3 }),
   columns: [
-    { head: "Event", cell: () => "", value: (e) => e.id },
+    {
+      head: "Event",
+      value: eventTitle,
+      cell: (e) => eventTitle(e) !== eventKind(e) && h("div", { class: "hint" }, eventKind(e))
+    },
+    { head: "ID", value: (e) => e.id, exported: true },
     { head: "Received", cell: (e) => when(e.received_at), value: (e) => e.received_at, first: true },
     { head: "Source", cell: (e) => h("span", { class: "nowrap" }, e.source), value: (e) => e.source, rest: true },
     { head: "Account", cell: (e) => account(e.account), value: (e) => accountName(e.account), rest: true },
@@ -224,9 +255,10 @@ export const show = listing({
     {
       head: "Result",
       value: (e) => e.reason || e.outcome,
+      unlabelled: true,
       cell: (e) => [
-        long(cut(e.reason || e.outcome, 160)),
-        e.reason && e.outcome && h("div", { class: "hint" }, cut(e.outcome, 160)),
+        long(e.reason || resultOf(e), 160),
+        e.reason && resultOf(e) && h("div", { class: "hint" }, cut(resultOf(e), 160)),
         (e.relayed || []).map(relayed)
       ]
     }

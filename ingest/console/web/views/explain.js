@@ -1,4 +1,4 @@
-// Explain: the relay of an inbound message, and the exact request.
+// Test a relay: the relay of an inbound message, and the exact request.
 
 import { account, accountNames } from "../core/accounts.js";
 import { link } from "../core/address.js";
@@ -7,17 +7,18 @@ import { code, h, pairs, pre, state, table } from "../core/dom.js";
 import { actionWord } from "../core/filters.js";
 import { asking, field, pick } from "../core/form.js";
 import { capital, json, plural } from "../core/format.js";
+import { loadRelays, relayName } from "./relaynames.js";
 
 export function request(r) {
   const mail = r.mail && [
-    h("h3", null, "Mail to " + r.mail.to),
+    h("h3", null, "Email to " + r.mail.to),
     pairs([["Subject", r.mail.subject], ...Object.entries(r.mail.headers)]),
     pre(r.mail.text)
   ];
   const sim = r.sim && [h("h3", null, "To the SIM " + r.sim.iccid), pre(json(r.sim))];
   const sms = r.sms && [
     h("h3", null, "SMS to " + r.sms.to),
-    pairs([["From", r.sms.originator || "the carrier's own originator"]]),
+    pairs([["From", r.sms.originator || "(default sender)"]]),
     pre(r.sms.text)
   ];
   const http = r.method && [
@@ -38,7 +39,18 @@ export function request(r) {
 }
 
 const kinds = { vmn: "virtual number", geo: "prefix" };
-const relayLink = (r, text) => link("relays", { id: r.id, kind: r.kind, account: String(r.account) }, text);
+// relayLink leads to a relay by its number, as soon as that is loaded; the id is shown on hover.
+function relayLink(r) {
+  const shown = link("relays", { id: r.id, kind: r.kind, account: String(r.account) }, relayName(r));
+  shown.title = "Relay " + r.id;
+  loadRelays().then(
+    () => {
+      shown.textContent = relayName(r);
+    },
+    () => {}
+  );
+  return shown;
+}
 
 // explained shows which relay takes a message, and why.
 export function explained(e) {
@@ -47,7 +59,7 @@ export function explained(e) {
     ? [
         state("done", "relayed"),
         " The " + kinds[m.kind] + " relay ",
-        relayLink(m, m.id),
+        relayLink(m),
         " of the account ",
         account(m.account),
         " takes the message: " + m.why + ". Action: " + actionWord(m.action) + "."
@@ -62,7 +74,7 @@ export function explained(e) {
     );
   const rows = e.considered.map((c) => [
     capital(kinds[c.kind]),
-    relayLink(c, c.id),
+    relayLink(c),
     account(c.account),
     c.why,
     c.filter ? [code(c.filter), c.holds ? " is met" : " is not met"] : ""
@@ -76,12 +88,14 @@ export function explained(e) {
       m &&
         m.parameters.length > 0 &&
         pairs([
-          [m.action.startsWith("http") ? "Its URL" : "Its parameters", m.parameters.map((p) => pre(p))],
+          [m.action.startsWith("http") ? "URL" : "Parameters", m.parameters.map((p) => pre(p))],
           ["Condition", code(m.filter)]
         ])
     ),
     h("h2", null, "Matching relays"),
-    table("Matching relays", ["Kind", "Relay", "Account", "Why", "Condition"], rows, "No relay matches this number."),
+    table("Matching relays", ["Kind", "Relay", "Account", "Why", "Condition"], rows, "No relay matches this number.", {
+      compact: true
+    }),
     h("h2", null, "Requests"),
     e.requests.length
       ? [
@@ -99,9 +113,9 @@ export function explained(e) {
 
 export const show = asking({
   view: "explain",
-  title: "Explain a relay",
+  title: "Test a relay",
   intro: "Shows which relay would take an inbound SMS, and what it would send. Nothing is saved or sent.",
-  go: "Explain",
+  go: "Test",
   fields: (p) => [
     field("to", "To (destination)", "tel", p.to, { required: true }),
     field("from", "From (originator)", "text", p.from || "447700900123", { required: true }),

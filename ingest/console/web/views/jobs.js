@@ -4,25 +4,30 @@ import { account } from "../core/accounts.js";
 import { link } from "../core/address.js";
 import { code, due, h, long, pairs, stamp, state, table, when } from "../core/dom.js";
 import { jobWords } from "../core/filters.js";
-import { cut, plural } from "../core/format.js";
+import { plural } from "../core/format.js";
 import { listing } from "../core/list.js";
 
 const wordsOf = (j) => jobWords[j.kind] || j.kind;
 
 const simLink = (j) => j.iccid && link("sims", { id: j.iccid, account: String(j.account) }, j.iccid);
 
+// itemsOf counts the items of a job.
+const itemsOf = (j) =>
+  plural(j.items.total, { "token.claim": "token", "sim.bulk_reassign": "SIM" }[j.kind] || "record");
+
 // progress describes the state of a job.
 function progress(j) {
   const stage = { queued: "waiting", processing: "in progress", completed: "done", failed: "failed" }[j.state];
   if (!j.items) return stage;
   if (j.items.done === 0 && (j.state === "queued" || j.state === "processing"))
-    return plural(j.items.total, "item") + ", " + stage;
+    return itemsOf(j) + ", " + stage;
   const failures = j.items.failed.length;
   return j.items.done + " of " + j.items.total + " done" + (failures ? ", " + failures + " failed" : "");
 }
 
 // shownProgress is the progress of a job in the list, if it says more than the state.
-const shownProgress = (j) => (j.items || j.state !== "completed" ? progress(j) : "");
+const shownProgress = (j) =>
+  j.items && (j.state !== "completed" || j.items.failed.length > 0) ? progress(j) : "";
 
 // grouped joins consecutive completed jobs of one kind and account.
 function grouped(jobs) {
@@ -75,7 +80,7 @@ const detail = (j) => [
     h("h3", null, "Other jobs of this group"),
     table(
       "Jobs like " + j.id,
-      ["Job", "Created (UTC)", "About"],
+      ["Job", "Created (UTC)", "Subject"],
       j.others.map((x) => [code(x.id), stamp(x.created_at), simLink(x) || x.name]),
       ""
     )
@@ -86,7 +91,8 @@ export const show = listing({
   view: "jobs",
   op: "listJobsOfAccounts",
   title: "Jobs",
-  intro: "Work that accounts asked for and that takes longer. Attempts that fail are repeated.",
+  intro: "Long-running requests of accounts. Failed attempts are retried.",
+  sorted: "-Created",
   empty: "No jobs match the filters.",
   name: wordsOf,
   detail,
@@ -96,13 +102,13 @@ export const show = listing({
     { head: "Created", cell: (j) => when(j.created_at), value: (j) => j.created_at, first: true },
     { head: "Account", cell: (j) => account(j.account), value: (j) => j.account_name, rest: true },
     {
-      head: "About",
-      cell: (j) => !j.others && (simLink(j) || j.name || (j.items && plural(j.items.total, "item"))),
-      value: (j) => j.iccid || j.name
+      head: "Subject",
+      cell: (j) => !j.others && (simLink(j) || j.name || (j.items && itemsOf(j))),
+      value: (j) => j.iccid || j.name || (j.items ? itemsOf(j) : "")
     },
     { head: "State", cell: (j) => [state(j.state), nextAttempt(j)], value: (j) => j.state },
     { head: "Progress", cell: (j) => !j.others && shownProgress(j), value: shownProgress, rest: true },
     { head: "Attempts", cell: repeats, value: repeats, number: true, rest: true },
-    { head: "Error", cell: (j) => long(cut(j.error, 120)), value: (j) => j.error }
+    { head: "Error", cell: (j) => long(j.error, 120), value: (j) => j.error }
   ]
 });

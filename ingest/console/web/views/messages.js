@@ -5,7 +5,7 @@ import { link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { button, code, due, h, long, pairs, pre, stamp, state, table, when } from "../core/dom.js";
 import { ask, during } from "../core/form.js";
-import { cut, eventOf, iso, plural, stateWord } from "../core/format.js";
+import { eventOf, iso, plural, stateWord } from "../core/format.js";
 import { listing, onSelected } from "../core/list.js";
 import { may, mayChange, ownAccount } from "../core/session.js";
 import { nextAttempt } from "./deliveries.js";
@@ -19,9 +19,9 @@ async function resend(clicked, ctx, chosen) {
   const parts = chosen.reduce((n, m) => n + lost(m), 0);
   await during(clicked, ctx.said, async () => {
     const sure = await ask(
-      "Send " + plural(parts, "part") + " of " + plural(chosen.length, "message") + " again?",
+      "Retry " + plural(parts, "part") + " of " + plural(chosen.length, "message") + "?",
       "The carrier's answer was lost, so the phone may receive them twice. Nothing is charged.",
-      "Send " + parts
+      "Retry " + parts
     );
     if (!sure) return "";
     let sum = 0;
@@ -30,7 +30,7 @@ async function resend(clicked, ctx, chosen) {
       sum += (await call("resendMessages", { body: { account: acct, ids } })).count;
     }
     ctx.again();
-    return plural(sum, "part is", "parts are") + " sent again.";
+    return plural(sum, "part is", "parts are") + " retried.";
   });
 }
 
@@ -56,7 +56,7 @@ async function repeat(clicked, ctx, m) {
   });
 }
 
-// codes are the results of a whole message in delivery reports.
+// codes are the results of a whole message in delivery receipts.
 const codes = {
   1: "delivered",
   2: "not delivered: rejected by the phone",
@@ -87,20 +87,20 @@ function outboundDetail(m, ctx) {
     failed(m) && h("p", { class: "wrong" }, "Not delivered: " + (reasons.join("; ") || codeWords(m.code)) + "."),
     pairs([
       ["Message", m.id],
-      ["From", m.originator || "the carrier's own originator"],
+      ["From", m.originator || "(default sender)"],
       ["To", m.destination],
       ["Coding", codings[m.coding] || m.coding],
       ["Received via", m.origin.toUpperCase() + " (" + m.ip + ")"],
       ["Received", [stamp(m.received_at), " UTC"]],
       ["Scheduled for", m.scheduled_for !== m.received_at && [stamp(m.scheduled_for), " UTC"]],
-      ["Reports to", code(m.report_to)],
+      ["Delivery receipts to", code(m.report_to)],
       ["Reported as", codeWords(m.code)],
       ["Account", account(m.account)]
     ]),
     h("h3", null, "Parts"),
     table(
       "Parts of " + m.id,
-      ["Part", "State", "Carrier", "Carrier's id", "Reason", "Report", "Changed (UTC)", "Text"],
+      ["Part", "State", "Carrier", "Carrier's ID", "Reason", "Delivery receipt", "Changed (UTC)", "Text"],
       rows,
       "No parts."
     ),
@@ -109,7 +109,7 @@ function outboundDetail(m, ctx) {
       { class: "bar" },
       lost(m) > 0 &&
         may("resendMessages") && [
-          button("Send the lost parts again", (x) => resend(x.target, ctx, [m])),
+          button("Retry the lost parts", (x) => resend(x.target, ctx, [m])),
           h("span", { class: "hint" }, "Nothing is charged. The phone may receive them twice.")
         ],
       failed(m) &&
@@ -225,33 +225,33 @@ export const show = listing({
   key: (m) => (m.event ? m.event.id : m.id),
   head: balance,
   intro:
-    "“Unknown”: the carrier's answer was lost; decide whether to send again. Rejected messages are not resent " +
-    "automatically; open one to send it again.",
+    "Sent and received SMS, newest first. Messages in the state Unknown need a decision; rejected ones are not resent.",
+  sorted: "-Time",
   empty: "No messages match the filters.",
   load: async (query, signal) => withDeliveries(await call("listMessages", { query, signal }), query, signal),
   act: "resendMessages",
   selectable: (m) => lost(m) > 0,
   selects: "with lost parts",
-  name: (m) => (m.event ? "In" : "Out"),
+  name: (m) => (m.originator || (m.event ? "" : "(default sender)")) + " → " + m.destination,
   detail: (m, ctx) =>
     m.event
       ? [messageText(m) && pre(messageText(m)), eventDetail(m.event, ctx, m.event.deliveries.map(deliveryState))]
       : outboundDetail(m, ctx),
   columns: [
-    { head: "Direction", value: (m) => (m.event ? "in" : "out"), cell: () => "" },
-    { head: "Time", value: (m) => m.received_at, cell: (m) => when(m.received_at) },
-    { head: "From", value: (m) => m.originator, cell: (m) => m.originator || (m.event ? "" : "carrier's own") },
-    { head: "To", value: (m) => m.destination, cell: (m) => m.destination },
-    { head: "State", value: stateText, cell: states },
-    { head: "Reason", value: reasonOf, cell: (m) => long(cut(reasonOf(m), 100)), roomy: true },
     {
-      head: "Text",
-      value: messageText,
-      cell: (m) => long(cut(messageText(m), 80))
+      head: "Message",
+      value: (m) => (m.event ? "Received" : "Sent"),
+      cell: (m) => h("div", { class: "hint" }, m.event ? "Received" : "Sent")
     },
+    { head: "Time", value: (m) => m.received_at, cell: (m) => when(m.received_at), first: true },
+    { head: "From", value: (m) => m.originator, exported: true },
+    { head: "To", value: (m) => m.destination, exported: true },
+    { head: "State", value: stateText, cell: states },
+    { head: "Reason", value: reasonOf, cell: (m) => long(reasonOf(m)), roomy: true },
+    { head: "Text", value: messageText, cell: (m) => long(messageText(m), 60), roomy: true },
     { head: "Account", value: (m) => m.account, cell: (m) => account(m.account), rest: true }
   ],
   actions: (ctx) => [
-    onSelected(ctx, "resendMessages", "Send lost parts again", (b) => resend(b, ctx, [...ctx.chosen.values()]))
+    onSelected(ctx, "resendMessages", "Retry lost parts", (b) => resend(b, ctx, [...ctx.chosen.values()]))
   ]
 });

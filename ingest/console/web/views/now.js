@@ -9,9 +9,10 @@ import { ask, during } from "../core/form.js";
 import { clock, plural } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may } from "../core/session.js";
-import { loadRules, ruleName } from "./alarmparts.js";
+import { loadRules } from "./alarmparts.js";
 import { causes } from "./causes.js";
 import { isSilent } from "./deviceparts.js";
+import { loadRelays, senderName } from "./relaynames.js";
 import { outage, simulated } from "./system.js";
 
 const lowCredit = 100; // credits
@@ -50,8 +51,8 @@ const maxRecords = 5000,
   maxAlarms = 500,
   maxFailed = 100; // messages or deliveries
 
-// figures returns the tiles: [text, value, target, whether it needs attention, title]. They count the records of
-// all gateways, in the database; only the sent parts are counted by this gateway.
+// figures returns the tiles: [text, value, target, whether it needs attention]. They count the records of all
+// gateways, in the database; only the sent parts are counted by this gateway.
 async function figures(signal) {
   const read = (op, load) =>
     may(op)
@@ -61,11 +62,10 @@ async function figures(signal) {
         })
       : null;
   const list = (op) => read(op, () => all(op, { signal, limit: maxRecords }));
-  const since = Date.now() - 86400e3;
   const failed = (state) =>
     read("listMessages", async () => {
       const query = { state, direction: "out", limit: maxFailed };
-      return (await call("listMessages", { query, signal })).data.filter((m) => Date.parse(m.received_at) > since);
+      return (await call("listMessages", { query, signal })).data;
     });
   const [devices, traffic, balances, sims, alarms, rejected, undelivered, retrying] = await Promise.all([
     list("listDevicesOfAccounts"),
@@ -88,22 +88,27 @@ async function figures(signal) {
     return [text, n + (records.length < limit ? "" : "+"), target, attention && n > 0];
   };
   const every = () => true,
-    sent = { direction: "out" };
-  const failures = (text, messages, state) =>
-    tileOf(text, messages, maxFailed, every, ["messages", { ...sent, state }], true);
+    isRecent = (m) => Date.parse(m.received_at) > Date.now() - 86400e3;
+  const failures = (text, messages, word) =>
+    tileOf(
+      text,
+      messages,
+      maxFailed,
+      every,
+      ["messages", { direction: "out", state: word }],
+      messages && messages.some(isRecent)
+    );
   return [
-    tileOf("Devices online", devices, maxRecords, (d) => !isSilent(d), ["devices", { order: "account" }]),
-    tileOf("Devices silent", devices, maxRecords, isSilent, ["devices", {}], true),
+    tileOf("Devices", devices, maxRecords, every, ["devices", {}]),
+    tileOf("Devices silent", devices, maxRecords, isSilent, ["devices", { heard: "silent" }], true),
     tileOf("Raised alarms", alarms, maxAlarms, every, ["alarms", { state: "raised" }], true),
     traffic && [
-      "SMS parts sent, last 24\u00a0h",
+      "SMS parts sent by this gateway, 24\u00a0h",
       sumOf(traffic, "parts_accepted"),
-      ["messages", sent],
-      false,
-      "Sent by this gateway"
+      ["now", { range: "day" }]
     ],
-    failures("SMS rejected, last 24\u00a0h", rejected, "rejected"),
-    failures("SMS undelivered, last 24\u00a0h", undelivered, "undelivered"),
+    failures("SMS rejected", rejected, "rejected"),
+    failures("SMS undelivered", undelivered, "undelivered"),
     tileOf("Deliveries retrying", retrying, maxFailed, every, ["deliveries", { state: "retrying" }]),
     tileOf(
       "Accounts under " + lowCredit + " credits",
@@ -126,10 +131,17 @@ async function figures(signal) {
   ].filter(Boolean);
 }
 
-const tile = ([text, value, target, bad, title]) =>
-  h("a", { class: "tile" + (bad ? " bad" : ""), href: address(...target), title }, h("b", null, value), text);
+const tile = ([text, value, target, bad]) =>
+  h("a", { class: "tile" + (bad ? " bad" : ""), href: address(...target) }, h("b", null, value), text);
+
+// senderOf names the rule or else the relay of a breaker.
+function senderOf(b) {
+  const rule = senderName({ kind: "rule", account: b.account, relay: b.relay });
+  return rule === b.relay ? senderName(b) : rule;
+}
 
 function breakers(list, note, again) {
+  if (!list.length) return h("p", { class: "hint" }, "No paused endpoints.");
   const retry = (b) =>
     button("Retry now", async (e) => {
       const sure = await ask(
@@ -148,7 +160,7 @@ function breakers(list, note, again) {
   const rows = list.map((b) => [
     long(b.target),
     account(b.account),
-    ruleName({ account: b.account, rule_id: b.relay }), // the id if it is a relay
+    senderOf(b),
     long(b.reason),
     when(b.opened_at),
     Date.parse(b.probe_at) > Date.now() ? when(b.probe_at) : "with the next delivery",
@@ -157,32 +169,32 @@ function breakers(list, note, again) {
   ]);
   return table(
     "Paused endpoints",
-    ["Endpoint", "Account", "Relay or rule", "Reason", "Since", "Next attempt", "Waiting#", "Action"],
+    ["Endpoint", "Account", "Relay or rule", "Reason", "Since", "Next attempt", "Waiting#", "Change"],
     rows,
-    "No paused endpoints."
+    ""
   );
 }
 
-// charts has the titles and series of the charts, each with the number of its line's colour; 5 is red. A series that
-// is always zero is omitted.
+// charts has the titles and series of the charts, each with the number of its line's colour; 5 is red and 2 close to
+// it. A series that is always zero is omitted.
 const charts = [
   [
     "Received, per minute",
     [
       ["uplink", "Frames", 1],
-      ["sms", "SMS", 2],
-      ["receipt", "Receipts", 3],
-      ["cdr", "Call records", 4],
+      ["sms", "SMS", 6],
+      ["receipt", "Delivery receipts", 3],
+      ["cdr", "Call and usage records", 4],
       ["quarantined", "Quarantined or unrouted", 5]
     ]
   ],
   [
-    "Sent, per minute",
+    "Delivery attempts and SMS parts, per minute",
     [
-      ["delivered", "Deliveries", 1],
+      ["delivered", "Delivered or simulated", 1],
       ["parts_accepted", "SMS parts", 3],
-      ["retried", "Retries", 2],
-      ["dead", "Failed", 5],
+      ["retried", "Failed attempts", 6],
+      ["dead", "Failed deliveries", 5],
       ["parts_rejected", "SMS parts rejected", 4]
     ]
   ],
@@ -215,7 +227,7 @@ function drawTraffic(range, found, drawn) {
     return h("div", { class: "sheet" }, h("h3", null, title), made);
   });
   const pick = (word) =>
-    button("Last " + (word === "day" ? "24 hours" : word), () => go("now", word === "hour" ? {} : { range: word }), {
+    button(word === "day" ? "24\u00a0h" : "1\u00a0h", () => go("now", word === "hour" ? {} : { range: word }), {
       "aria-pressed": String(word === range)
     });
   return [
@@ -227,11 +239,11 @@ function drawTraffic(range, found, drawn) {
       h(
         "span",
         { class: "hint" },
-        "Counted by this gateway (" +
+        "Counted by gateway " +
           found.node +
-          "), in UTC" +
+          "; times in UTC" +
           (found.step > 60 ? ", means of five minutes" : "") +
-          ". Gaps: it did not run."
+          ". In a gap the gateway was not running."
       )
     ),
     h("div", { class: "charts" }, sheets)
@@ -250,7 +262,7 @@ export function show(main, params, signal) {
   signal.addEventListener("abort", () => drawn.forEach((c) => c.end()));
   const part = (title, every, load) => section(title, load, { signal, every });
   const paused = part("Paused endpoints", 5000, async () => {
-    await loadRules(signal).catch(() => {});
+    await Promise.allSettled([loadRules(signal), loadRelays(signal)]);
     return breakers((await call("listBreakers", { signal })).data, note, () => paused.again());
   });
   main.append(
@@ -259,7 +271,9 @@ export function show(main, params, signal) {
     part("", 5000, async () => strip((await call("getStatus", { signal })).data)),
     part("", 30_000, async () => h("div", { class: "tiles" }, (await figures(signal)).map(tile))),
     h("h2", null, "Failures"),
-    causes(["dead", "quarantined", "unrouted", "failed"], signal, { none: "No failures." }),
+    causes(["dead", "quarantined", "unrouted", "rejected", "undelivered", "unknown", "failed"], signal, {
+      none: "No failures."
+    }),
     paused,
     part("Traffic", 15_000, async () =>
       drawTraffic(range, (await call("getTraffic", { query: { range }, signal })).data, drawn)

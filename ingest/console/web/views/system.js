@@ -3,32 +3,39 @@
 import { link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { h, long, stamp, state, table, when } from "../core/dom.js";
-import { bytes, clock } from "../core/format.js";
+import { bytes, capital, clock } from "../core/format.js";
 import { section } from "../core/section.js";
 
 const simulates = (note) => /simulat/.test(note);
 const since = (at) => when(at);
 
 // traffic names what the journals hold.
-const traffic = { uplink: "Frames", sms: "Inbound SMS", receipt: "Receipts", cdr: "Call records" };
+const traffic = {
+  uplink: "Frames",
+  sms: "Inbound SMS",
+  receipt: "Delivery receipts",
+  cdr: "Call and usage records"
+};
 
-// meaning is the purpose of each back end, by its name in the API.
-const meaning = {
-  records: "Database: accounts, devices, messages, deliveries",
-  queue: "Queue: timers, rebuilt after a loss",
-  readings: "Readings of devices",
-  mail: "Outgoing mail",
+// purposes are the titles of back ends, by their names in the API.
+const purposes = {
+  records: "Database",
+  queue: "Queue",
+  readings: "Readings",
+  mail: "Outgoing email",
   lookup: "Number lookups",
   clock: "Clock of this machine",
   operator: "SIM operator",
   gateways: "Gateways on this database",
-  ledgers: "Ledgers and their keys",
-  "carrier simulator": "Accepts sent SMS instead of a carrier",
-  "journal uplink": "Frames as they arrived",
-  "journal sms": "Inbound SMS as they arrived",
-  "journal receipt": "Delivery receipts as they arrived",
-  "journal cdr": "Call and usage records as they arrived"
+  ledgers: "Ledgers and their keys"
 };
+
+// titleOf is the title of a back end: "Database", "Journal: Frames", "Carrier simulator".
+function titleOf(b) {
+  const [kind, name] = b.name.split(" ");
+  if (kind === "journal") return "Journal: " + (traffic[name] || name);
+  return purposes[b.name] || capital(b.name);
+}
 
 // outage names the back ends that are down, since when, and the effect; null if none is down.
 export function outage(status) {
@@ -38,9 +45,8 @@ export function outage(status) {
     h(
       "p",
       null,
-      h("b", null, b.name),
-      b.note && " (" + b.note + ")",
-      " is down since ",
+      h("b", null, titleOf(b)),
+      " (" + [b.name, b.note].filter(Boolean).join(", ") + ") is down since ",
       stamp(b.since),
       " UTC, ",
       when(b.since),
@@ -66,7 +72,7 @@ export function outage(status) {
 export function simulated(status) {
   const names = status.backends
     .filter((b) => simulates(b.note))
-    .map((b) => b.name)
+    .map(titleOf)
     .sort();
   if (!names.length) return null;
   return h(
@@ -76,13 +82,20 @@ export function simulated(status) {
   );
 }
 
+// folded replaces the journals by one row while all work.
+function folded(backends) {
+  const journals = backends.filter((b) => b.name.startsWith("journal "));
+  if (journals.length < 2 || journals.some((b) => b.status !== "ok" || b.last_error)) return backends;
+  const since = journals.map((b) => b.since).sort().at(-1);
+  return [...backends.filter((b) => !journals.includes(b)), { ...journals[0], name: "journals", since }];
+}
+
 function backends(status) {
-  const rows = status.backends.map((b) => [
-    b.name,
+  const rows = folded(status.backends).map((b) => [
+    [titleOf(b), titleOf(b).toLowerCase() !== b.name && h("div", { class: "hint" }, b.name)],
     [state(b.status), b.optional && b.status === "down" && " not needed"],
     since(b.since),
     [b.note.replace(/(, )?simulated$/, ""), " ", simulates(b.note) && state("simulated")],
-    meaning[b.name] || "",
     b.last_error && [long(b.last_error), " ", when(b.last_error_at)]
   ]);
   return [
@@ -90,7 +103,7 @@ function backends(status) {
     simulated(status),
     table(
       "Back ends",
-      ["Back end", "State", "Since", "Type", "Purpose", "Last error since the start"],
+      ["Back end", "State", "Since", "Type", "Last error since the start"],
       rows,
       "No back ends.",
       { compact: true }
@@ -142,11 +155,11 @@ function journals(status) {
         "Traffic",
         "Accepted#",
         "Processed#",
-        "Of these quarantined or unrouted#",
+        "Quarantined or unrouted#",
         "Not processed yet#",
         "Waits for",
         "On disk#",
-        "Unreadable parts#"
+        "Unreadable segments#"
       ],
       rows,
       "No journal.",
@@ -173,8 +186,8 @@ function queue({ node, queue: q }, retrying) {
     h(
       "p",
       { class: "hint" },
-      "“Waiting for a retry” and “At paused endpoints” count all gateways, the other columns this one; Delivered, " +
-        "Retries and Failed since its start."
+      "“Waiting for a retry” and “At paused endpoints” count all gateways, the other columns this one. “Delivered or " +
+        "simulated”, “Failed attempts” (those that are retried) and “Failed” count since its start."
     ),
     table(
       "Delivery queue",
@@ -184,8 +197,8 @@ function queue({ node, queue: q }, retrying) {
         "Due now#",
         "Waiting for a retry#",
         "At paused endpoints#",
-        "Delivered#",
-        "Retries#",
+        "Delivered or simulated#",
+        "Failed attempts#",
         "Failed#",
         "Results not saved yet#"
       ],
@@ -231,7 +244,7 @@ function carriers(status) {
         "Carrier",
         "Connection",
         "SMS in#",
-        "Receipts in#",
+        "Delivery receipts#",
         "Parts waiting#",
         "Parts accepted#",
         "Parts rejected#",
@@ -244,7 +257,7 @@ function carriers(status) {
     binds.length > 0 &&
       [
         h("h3", null, "Connections to SMSCs (binds)"),
-        table("Binds", ["Carrier", "Bind", "Address", "State", "Since", "SMS in#", "Receipts in#"], binds, "")
+        table("Binds", ["Carrier", "Bind", "Address", "State", "Since", "SMS in#", "Delivery receipts#"], binds, "")
       ]
   ];
 }
@@ -283,7 +296,12 @@ export function show(main, params, signal) {
             { class: "intro" },
             "Gateway " + s.node + ", version " + s.version + ", started ",
             when(s.started_at),
-            ". Updated " + clock(new Date(s.at)) + " (every 5 s)."
+            "."
+          ),
+          h(
+            "p",
+            { class: "bar" },
+            h("span", { class: "aside hint" }, "Updated " + clock(new Date(s.at)) + " (every 5 s)")
           ),
           outage(s),
           backends(s),

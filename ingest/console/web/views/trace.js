@@ -7,7 +7,8 @@ import { asking, field } from "../core/form.js";
 import { capital, eventOf } from "../core/format.js";
 import { loadRules } from "./alarmparts.js";
 import { deliveryDetail } from "./deliveries.js";
-import { eventDetail } from "./events.js";
+import { eventDetail, eventKind, eventTitle } from "./events.js";
+import { loadRelays } from "./relaynames.js";
 
 // follow finds an event by its own id, a message's or a delivery's.
 async function follow(id, signal) {
@@ -55,7 +56,12 @@ function timelineOf(event) {
     if (s.at) day = s.at.slice(0, 10);
     return made;
   });
-  return [h("p", { class: "hint" }, "Times in UTC."), h("ol", { class: "way sheet" }, steps)];
+  const subject = eventTitle(event) === eventKind(event) ? "" : ": " + eventTitle(event);
+  return [
+    h("h2", null, eventKind(event) + subject),
+    h("p", { class: "hint" }, "Times in UTC."),
+    h("ol", { class: "way sheet" }, steps)
+  ];
 }
 
 function nodesOf({ event, deliveries: unowned }) {
@@ -65,7 +71,7 @@ function nodesOf({ event, deliveries: unowned }) {
       h(
         "p",
         { class: "empty" },
-        "No event or delivery has this id. Events are kept until the journal's retention ends."
+        "No event or delivery has this ID. Events are kept until the journal's retention ends."
       )
     ];
   }
@@ -84,10 +90,10 @@ export const show = asking({
   title: "Timeline",
   intro: "Follow one event, message or delivery from arrival to the last delivery attempt.",
   go: "Follow",
-  fields: (p) => field("id", "Event, message or delivery (id)", "text", p.id, { required: true }),
+  fields: (p) => field("id", "ID of an event, message or delivery", "text", p.id, { required: true }),
   ready: (p) => p.id,
   ask: async (v, signal) => {
-    await loadRules(signal).catch(() => {}); // for the names of rules
+    await Promise.allSettled([loadRules(signal), loadRelays(signal)]); // for their names
     return nodesOf(await follow(v.id || "", signal));
   }
 });
