@@ -90,7 +90,7 @@ func portOf(t *testing.T, database *db.DB) (string, error) {
 	return db.Value[string](t.Context(), database, "port", "SELECT inet_server_port()::text")
 }
 
-// newestServer holds the newest server. admit refuses older servers, as a gateway does.
+// newestServer holds the newest server. admit refuses servers that are not its successors, as a gateway does.
 type newestServer struct {
 	mu     sync.Mutex
 	server db.Server

@@ -78,13 +78,13 @@ func TestRulesFollowTheDocumentUntilRESTChangesThem(t *testing.T) {
 	f.apply(withRules, document.Mode{})
 	renamed := strings.NewReplacer("name: Warm", "name: Hot", "name: Archive", "name: Copy").Replace(withRules)
 	byREST := func(r *rule.Rule) error { r.Enabled = !r.Enabled; return nil }
-	wantNames := func(after string, want ...string) {
+	wantNames := func(step string, want ...string) {
 		t.Helper()
 		var got []string
 		for _, r := range relaytest.Must(f.rules.Rules(t.Context(), 1))(t) {
 			got = append(got, r.Name)
 		}
-		relaytest.Equal(t, "the names of the rules after "+after, got, want)
+		relaytest.Equal(t, "the names of the rules after "+step, got, want)
 	}
 	_, _, err := f.rules.Change(t.Context(), 1, "archive", byREST)
 	relaytest.NoError(t, err)

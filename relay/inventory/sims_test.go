@@ -36,13 +36,13 @@ func TestSIMsOfAnInventory(t *testing.T) {
 	})
 	relaytest.NoError(t, err)
 	f.apply(documentWithNumber("447700900009"), document.Mode{})
-	wantFirst := func(after string, state sim.State, subscriber string) {
+	wantFirst := func(step string, state sim.State, subscriber string) {
 		t.Helper()
 		a := get(firstSIM)
-		relaytest.Equal(t, "the state after "+after, a.State, state)
-		relaytest.Equal(t, "the subscriber after "+after, a.Subscriber, subscriber)
-		relaytest.Equal(t, "the number after "+after, a.MSISDN, "447700900009")
-		relaytest.Equal(t, "the limit after "+after, a.Limit.Monthly, 7)
+		relaytest.Equal(t, "the state after "+step, a.State, state)
+		relaytest.Equal(t, "the subscriber after "+step, a.Subscriber, subscriber)
+		relaytest.Equal(t, "the number after "+step, a.MSISDN, "447700900009")
+		relaytest.Equal(t, "the limit after "+step, a.Limit.Monthly, 7)
 	}
 	wantFirst("another apply", sim.Suspended, "ada")
 	f.apply(documentWithNumber("447700900009"), document.Mode{Reset: []string{"sims"}})

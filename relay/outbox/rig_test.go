@@ -153,9 +153,9 @@ func (r *rig) dueIDs(sec float64, limit int) []string {
 }
 
 // takeIDs takes parked deliveries of an endpoint and returns their ids.
-func (r *rig) takeIDs(endpoint string, limit int, before time.Time) []string {
+func (r *rig) takeIDs(endpoint string, limit int, cutoff time.Time) []string {
 	r.Helper()
-	ds, err := r.LeaseParked(r.Context(), ParkedEndpoint{Account: 1, Endpoint: endpoint}, limit, before, timeAt(500))
+	ds, err := r.LeaseParked(r.Context(), ParkedEndpoint{Account: 1, Endpoint: endpoint}, limit, cutoff, timeAt(500))
 	r.must(err)
 	ids := []string{}
 	for _, d := range ds {

@@ -27,7 +27,7 @@ func TestExplainedRequestIsTheSentRequest(t *testing.T) {
 	relaytest.Equal(t, "the reason of the match", e.Matched.Reason, "its number is 447800020001")
 	relaytest.Equal(t, "the id of the other relay", e.Considered[1].ID, "g-get")
 	if reason := e.Considered[1].Reason; !strings.HasSuffix(reason, "the virtual number relay v-post takes precedence") {
-		t.Errorf("reason of the other relay = %q, want that v-post takes precedence", reason)
+		t.Errorf("reason of the other relay = %q, want the relay v-post, which takes precedence", reason)
 	}
 	explained := e.Requests[0]
 	if explained.Refused != "" {

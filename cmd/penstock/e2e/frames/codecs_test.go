@@ -45,7 +45,7 @@ func testEndlessCodec(t *testing.T, s *e2e.Site) {
 	})
 	events := g.Events("state=quarantined&limit=1000&device=" + devEUI)
 	if !strings.Contains(events[0].Reason, "is suspended until ") || !strings.Contains(events[0].Reason, "exceeded its limits ") {
-		t.Errorf("reason of the newest event = %q, want that the codec is suspended and exceeded its limits", events[0].Reason)
+		t.Errorf("reason of the newest event = %q, want the end of the suspension and the exceeded limits", events[0].Reason)
 	}
 	var calls int // calls of the codec that took the whole time limit
 	for _, event := range events {
