@@ -10,6 +10,7 @@ import { section } from "../core/section.js";
 import { may, mayChange, ownAccount } from "../core/session.js";
 import { explained } from "./explain.js";
 import { replayEvents } from "./events.js";
+import { relayNumber } from "./relaynames.js";
 
 const takes = { geo: "prefix", vmn: "number" };
 const wants = {
@@ -284,7 +285,7 @@ export function showRelay(main, params, signal) {
   const load = async () => {
     const query = { account: params.account };
     const { data } = await call("showRelay", { path: { kind: params.kind, relay_id: params.id }, query, signal });
-    title.replaceChildren("Relay " + data.number + (data.kind === "geo" ? "*" : ""));
+    title.replaceChildren("Relay " + relayNumber(data));
     return data;
   };
   const remove = async (e) => {

@@ -7,6 +7,7 @@ import { actionWord } from "../core/filters.js";
 import { listing } from "../core/list.js";
 import { may } from "../core/session.js";
 import { addRelay, destinations, showRelay } from "./relay.js";
+import { relayNumber } from "./relaynames.js";
 
 const list = (main, params, signal) =>
   listing({
@@ -35,11 +36,7 @@ const list = (main, params, signal) =>
         head: "Number or prefix",
         value: (r) => r.number,
         cell: (r) => [
-          link(
-            "relays",
-            { id: r.id, kind: r.kind, account: String(r.account) },
-            r.number + (r.kind === "geo" ? "*" : "")
-          ),
+          link("relays", { id: r.id, kind: r.kind, account: String(r.account) }, relayNumber(r)),
           h("div", { class: "hint" }, r.id)
         ]
       },
