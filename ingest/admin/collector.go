@@ -114,7 +114,8 @@ func NewJournalCollector(intakes []*intake.Intake) prometheus.Collector {
 		{"entries_pending", "Entries accepted and not yet processed.", func(j journal) float64 { return float64(j.Lag) }},
 		{"processing_stalled", "1 while processing waits for a back end, else 0.", func(j journal) float64 { return boolValue(j.Outage != "") }},
 		{"journal_bytes", "Size of the journal on disk.", func(j journal) float64 { return float64(j.Journal.Bytes) }},
-		{"journal_limit_bytes", "Size at which the journal accepts no more entries.", func(j journal) float64 { return float64(j.Journal.MaxBytes) }},
+		{"journal_needed_bytes", "Size of the journal's segments with unprocessed or quarantined entries. The others are deleted to make room.", func(j journal) float64 { return float64(j.Journal.Needed) }},
+		{"journal_limit_bytes", "Size at which the journal deletes entries that are not needed; it accepts no more if there are none.", func(j journal) float64 { return float64(j.Journal.MaxBytes) }},
 		{"journal_gaps", "Unreadable ranges of the journal, as found at the start.", func(j journal) float64 { return float64(j.Journal.Gaps) }},
 		{"journal_fsyncs_total", "Syncs of the journal to disk.", func(j journal) float64 { return float64(j.Journal.Fsyncs) }},
 	}...)

@@ -206,6 +206,7 @@ type Stats struct {
 	First    uint64 // the oldest record's sequence; 0 if the log has no records
 	Last     uint64 // the last durable sequence
 	Bytes    int64  // the size of all segments, without reserved space
+	Needed   int64  // the size of the segments with records that are unprocessed or have a Need
 	MaxBytes int64  // the quota, as in Options
 	Gaps     int    // damaged ranges of the existing segments
 	Cut      int64  // bytes cut from the tail by Open
@@ -225,6 +226,9 @@ func (l *Log) Stats() Stats {
 	}
 	for _, s := range l.segments {
 		st.Bytes += s.size
+		if !l.isProcessed(s) || s.need != NotNeeded {
+			st.Needed += s.size
+		}
 		st.Gaps += len(s.gaps)
 		if st.First == 0 && !s.isEmpty() {
 			st.First = s.index[0].seq

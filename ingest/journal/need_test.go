@@ -107,6 +107,7 @@ func TestRecordsToProcessAreKeptBeyondTheRetention(t *testing.T) {
 		if l.sweep(); l.Stats().First != want {
 			t.Errorf("first sequence = %d, want %d", l.Stats().First, want)
 		}
+		relaytest.Equal(t, "whether a record is needed", l.Stats().Needed > 0, want != 0)
 		needed[8] = ForReplay
 	}
 }

@@ -140,6 +140,7 @@ func TestTheQuotaDeletesProcessedSegmentsOnly(t *testing.T) {
 	}
 	st := l.Stats()
 	relaytest.Equal(t, "the first sequence", st.First, 1)
+	relaytest.Equal(t, "the needed size of the full log", st.Needed, st.Bytes)
 	if st.Bytes > 3000 || st.Bytes < 2800 {
 		t.Errorf("size of the full log = %d, want 2800 to 3000", st.Bytes)
 	}
@@ -157,6 +158,8 @@ func TestTheQuotaDeletesProcessedSegmentsOnly(t *testing.T) {
 	}
 	_, err := l.Append(t.Context(), make([]byte, 100))
 	wantErr(t, err, ErrFull)
+	relaytest.NoError(t, c.Commit(lastSeq))
+	relaytest.Equal(t, "the needed size after all records are processed", l.Stats().Needed, 0)
 }
 
 func TestAQuotaBelowTheSegmentSizeAcceptsRecords(t *testing.T) {
