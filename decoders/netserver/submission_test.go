@@ -37,7 +37,7 @@ func outline(t *testing.T, body string) (frames, faults []string) {
 }
 
 func TestParseSubmission(t *testing.T) {
-	const port = "must be an integer between 0 and 255."
+	const octetRange = "must be an integer between 0 and 255."
 	for _, c := range []struct {
 		name, body     string
 		frames, faults []string
@@ -59,11 +59,11 @@ func TestParseSubmission(t *testing.T) {
 		{"a list", `[1]`, nil, []string{"reading: The reading field is required."}},
 		{"a string", `{"reading":"0167"}`, nil, []string{"reading: The reading must be an array."}},
 		{"readings that are not a list", `{"readings":{"hex":"01"}}`, nil, []string{"readings: The readings must be an array."}},
-		{"bytes beyond 255", `{"reading":[1,256]}`, nil, []string{"reading.1: The reading.1 " + port}},
-		{"bytes below 0", `{"reading":[-1]}`, nil, []string{"reading.0: The reading.0 " + port}},
-		{"bytes with fractions", `{"reading":[1.5]}`, nil, []string{"reading.0: The reading.0 " + port}},
-		{"bytes in strings", `{"reading":["1"]}`, nil, []string{"reading.0: The reading.0 " + port}},
-		{"an array in the bytes", `{"reading":[1,[2]]}`, nil, []string{"reading.1: The reading.1 " + port}},
+		{"bytes beyond 255", `{"reading":[1,256]}`, nil, []string{"reading.1: The reading.1 " + octetRange}},
+		{"bytes below 0", `{"reading":[-1]}`, nil, []string{"reading.0: The reading.0 " + octetRange}},
+		{"bytes with fractions", `{"reading":[1.5]}`, nil, []string{"reading.0: The reading.0 " + octetRange}},
+		{"bytes in strings", `{"reading":["1"]}`, nil, []string{"reading.0: The reading.0 " + octetRange}},
+		{"an array in the bytes", `{"reading":[1,[2]]}`, nil, []string{"reading.1: The reading.1 " + octetRange}},
 		{"two objects", `{"reading":[{"hex":"01"},{"hex":"02"}]}`, []string{"01"}, []string{"reading: The reading must hold one frame or the bytes of one."}},
 		{"an object without a body", `{"reading":{"fPort":1}}`, nil, []string{"reading: The reading must have one of hex, base64 and values."}},
 		{"an object with two bodies", `{"reading":{"hex":"01","values":{}}}`, nil, []string{"reading: The reading must have one of hex, base64 and values."}},
@@ -71,8 +71,8 @@ func TestParseSubmission(t *testing.T) {
 			[]string{"readings.1.hex: The readings.1.hex must be bytes in hexadecimal.", "readings.2.hex: The readings.2.hex must be bytes in hexadecimal."}},
 		{"invalid base64", `{"reading":{"base64":"?"}}`, nil, []string{"reading.base64: The reading.base64 must be bytes in base64."}},
 		{"values that are not an object", `{"reading":{"values":[1]}}`, nil, []string{"reading.values: The reading.values must be an object."}},
-		{"a port beyond 255", `{"reading":{"hex":"01","fPort":256}}`, nil, []string{"reading.fPort: The reading.fPort " + port}},
-		{"a port in a string", `{"reading":{"hex":"01","fPort":"1"}}`, nil, []string{"reading.fPort: The reading.fPort " + port}},
+		{"a port beyond 255", `{"reading":{"hex":"01","fPort":256}}`, nil, []string{"reading.fPort: The reading.fPort " + octetRange}},
+		{"a port in a string", `{"reading":{"hex":"01","fPort":"1"}}`, nil, []string{"reading.fPort: The reading.fPort " + octetRange}},
 		{"an invalid time", `{"reading":{"hex":"01","time":"noon"}}`, nil, []string{"reading.time: The reading.time is not a time."}},
 		{"a number beyond float64", `{"reading":{"values":{"a":{"b":[0,-1e400]}}}}`, nil, []string{"reading.values.a.b.1: The reading.values.a.b.1 must be a number that 64 bits can hold."}},
 		{"null in a list", `{"readings":[[1],null]}`, []string{"01"}, []string{"readings.1: The readings.1 field is required."}},
@@ -107,6 +107,9 @@ func FuzzParseSubmission(f *testing.F) {
 		frames, faults := ParseSubmission("shed", body)
 		if len(frames) == 0 && len(faults) == 0 {
 			t.Fatal("the submission has neither frames nor faults")
+		}
+		if len(frames) > len(body) {
+			t.Fatalf("a body of %d bytes has %d frames", len(body), len(frames))
 		}
 		for _, frame := range frames {
 			if frame.Identifier != "shed" || frame.Object == nil && frame.Payload == nil && !strings.Contains(string(body), `""`) {

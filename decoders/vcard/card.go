@@ -37,7 +37,7 @@ func ParseVersion(s string) (Version, error) {
 // Card is a contact. First and last name are required, other fields may be empty.
 type Card struct {
 	FirstName, LastName     string
-	Mobile, Home, Work, Fax string // unchanged, except that + and digits become a URI in 4.0
+	Mobile, Home, Work, Fax string // as given, except that a number with + becomes a tel: URI in 4.0
 	Email                   string
 	BirthDate               string // YYYY-MM-DD or YYYYMMDD
 	Note                    string // may have several lines

@@ -55,16 +55,16 @@ func (i *inFlight) open() {
 type admission int
 
 const (
-	admitted admission = iota // the delivery runs, waits, or was already in flight
-	full                      // no capacity
-	stopping                  // the queue has not started or is stopping, or its gate is closed
+	admitted   admission = iota // the delivery runs, waits, or was already in flight
+	full                        // no capacity
+	notRunning                  // the queue has not started or is stopping, or its gate is closed
 )
 
 func (i *inFlight) admit(item *item) admission {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !i.opened || i.stopped || i.leases.Closed() {
-		return stopping
+		return notRunning
 	}
 	if !i.leases.Add(&item.Hold) {
 		return admitted

@@ -124,7 +124,7 @@ func TestStopReturnsWaitingDeliveriesAndAdmitsNoMore(t *testing.T) {
 	if refs := b.stop(); len(refs) != 2 {
 		t.Errorf("stop returned %v, want two leases", refs)
 	}
-	if b.admit(b.item("b", "b-0")) != stopping {
+	if b.admit(b.item("b", "b-0")) != notRunning {
 		t.Error("a delivery was admitted after stop")
 	}
 	b.unblock("a-0")

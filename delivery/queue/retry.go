@@ -89,8 +89,8 @@ func (q *Queue) logScheduleError(err error) {
 	}
 }
 
-// attemptDue attempts deliveries that are due. The reconciler schedules deliveries again that
-// are still due afterwards.
+// attemptDue attempts deliveries that are due. The reconciler reschedules deliveries that are
+// still due afterwards.
 func (q *Queue) attemptDue(ctx context.Context, refs []outbox.Ref) error {
 	refs = slices.DeleteFunc(refs, func(r outbox.Ref) bool { return !q.leases.Reserve(r) })
 	if len(refs) == 0 {
@@ -150,7 +150,7 @@ func (q *Queue) admitAll(ds []outbox.Delivery, leaseEnd time.Time) (wait time.Du
 			continue
 		case full:
 			wait = q.inFlight.capacityDelay(&item.delivery)
-		case stopping:
+		case notRunning:
 			wait = 0
 		}
 		unplaced[wait] = append(unplaced[wait], q.leases.Lease(&item.Hold))

@@ -24,7 +24,7 @@ type carrierQueue struct {
 	waiting      []*item
 	waitingParts int                // number of parts of the items in waiting
 	capacity     int                // number of parts that may wait
-	inFlight     int                // parts that nextBatch has taken and complete has not subtracted
+	inFlight     int                // parts that nextBatch has taken and that are neither complete nor requeued
 	busy         map[*item]struct{} // items with a part in flight, if route.Sequential
 	throttle     throttle
 	rate         rateLimit

@@ -3,18 +3,17 @@ package submit
 import "time"
 
 // throttle pauses a queue whose carrier throttles or is unavailable. Each pause is twice as long as
-// the one before, up to maxPause. After a pause one part may be in flight, and twice as many after each answer
-// that is not throttled.
+// the one before, up to maxPause. After a pause one part may be in flight, and twice as many after
+// each answer that is not throttled.
 type throttle struct {
 	window, limit int           // maximum number of parts in flight: at full speed, and now
 	pause         time.Duration // the latest pause
 	pausedUntil   time.Time
 }
 
-// slowDown pauses the queue after a throttled answer, for at least the
-// requested time, up to maxRequestedPause. Answers
-// that arrive during a pause belong to earlier submissions: they extend the pause only if they
-// request more.
+// slowDown pauses the queue after a throttled answer, for at least the requested time, up to
+// maxRequestedPause. Answers that arrive during a pause belong to earlier submissions: they extend
+// the pause only if they request more.
 func (t *throttle) slowDown(now time.Time, requested time.Duration) {
 	if now.Before(t.pausedUntil) {
 		t.pausedUntil = laterOf(t.pausedUntil, now.Add(min(requested, maxRequestedPause)))

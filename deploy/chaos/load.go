@@ -10,7 +10,7 @@ import (
 // The names of the kinds of items.
 const (
 	chirpStackKind    = "frames of ChirpStack"
-	thingsKind        = "frames of The Things Stack"
+	thingsStackKind   = "frames of The Things Stack"
 	genericKind       = "generic readings"
 	probeKind         = "readings during restarts"
 	newDeviceKind     = "readings of new devices"
@@ -40,7 +40,7 @@ type kind struct {
 func (s *site) kinds() []kind {
 	return []kind{
 		{chirpStackKind, 20, s.sendChirpStack, true, false},
-		{thingsKind, 20, s.sendThings, true, false},
+		{thingsStackKind, 20, s.sendThingsStack, true, false},
 		{genericKind, 10, s.sendGeneric, false, false},
 		{textKind, 10, s.sendText, false, false},
 		{joinedKind, 3, s.sendJoined, false, false},

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// devicesEach is the number of devices of each kind of readings. Consecutive readings of a device
-// are a second apart, in the past.
+// devicesEach is the number of devices of each kind of readings. The times of readings are in
+// the past; consecutive readings of a device are a second apart.
 const devicesEach = 40
 
 // readingKinds returns the kinds whose items are readings, with the format of their devices'
 // identifiers.
 func readingKinds() map[string]string {
 	return map[string]string{
-		chirpStackKind: "70b3d57e01%06x", thingsKind: "70b3d57e02%06x",
+		chirpStackKind: "70b3d57e01%06x", thingsStackKind: "70b3d57e02%06x",
 		genericKind: "generic-%d", probeKind: "probe-%d", newDeviceKind: "new-%d",
 	}
 }
@@ -66,8 +66,8 @@ func (s *site) sendChirpStack(ctx context.Context, n int) {
 	s.postReading(ctx, r, "/webhooks/lorawan?event=up&decoder_id=counter", body)
 }
 
-func (s *site) sendThings(ctx context.Context, n int) {
-	r := s.reading(thingsKind, n)
+func (s *site) sendThingsStack(ctx context.Context, n int) {
+	r := s.reading(thingsStackKind, n)
 	body := fmt.Sprintf(`{"end_device_ids":{"device_id":"probe-%d","application_ids":{"application_id":"works"},"dev_eui":%q},`+
 		`"received_at":%[3]q,"uplink_message":{"session_key_id":"AY3a1w==","f_port":2,"f_cnt":%[4]d,"frm_payload":%[5]q,`+
 		`"rx_metadata":[{"gateway_ids":{"gateway_id":"roof"},"rssi":-88,"snr":9.5}],"received_at":%[3]q}}`,
@@ -78,13 +78,13 @@ func (s *site) sendThings(ctx context.Context, n int) {
 // genericPath is the webhook of readings that the sender has decoded.
 const genericPath = "/webhooks/generic?decoder_id=sent"
 
-func (r reading) generic() string {
+func (r reading) genericBody() string {
 	return fmt.Sprintf(`{"deviceId":%q,"count":%d,"time":%q}`, r.device, r.n, r.sampledAt.Format(time.RFC3339))
 }
 
 func (s *site) sendGeneric(ctx context.Context, n int) {
 	r := s.reading(genericKind, n)
-	s.postReading(ctx, r, genericPath, r.generic())
+	s.postReading(ctx, r, genericPath, r.genericBody())
 }
 
 // createToken creates the token of the ledger that sendClaim claims.

@@ -214,6 +214,6 @@ func (s *site) withNewDevices(ctx context.Context, do func() error) error {
 		device := firstDevice + worker
 		r := s.reading(newDeviceKind, device%devicesEach+devicesEach*(1000*(device/devicesEach)+sent[worker]))
 		sent[worker]++
-		s.postReading(ctx, r, genericPath, r.generic())
+		s.postReading(ctx, r, genericPath, r.genericBody())
 	}, do)
 }

@@ -61,7 +61,7 @@ func (s *site) probe(ctx context.Context, balancer *http.Client, n int) (a answe
 		if !g.balanced.TryRLock() {
 			continue
 		}
-		a, _ = request(ctx, balancer, g, http.MethodPost, genericPath, r.generic())
+		a, _ = request(ctx, balancer, g, http.MethodPost, genericPath, r.genericBody())
 		g.balanced.RUnlock()
 		break
 	}

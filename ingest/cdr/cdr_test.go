@@ -223,3 +223,17 @@ func TestProcessorMetersSIMUsage(t *testing.T) {
 		t.Errorf("error of Process = %v, want %v", err, m.err)
 	}
 }
+
+func TestDescribeCountsTheRecords(t *testing.T) {
+	p := NewProcessor(nil, nil)
+	uses := fixture(t, "uses.jsonl")
+	for _, tc := range []struct{ path, body, want string }{
+		{sipPath, "", "0 call records"},
+		{sipPath, fixture(t, "records.jsonl"), "2 call records"},
+		{simPath, uses[:strings.IndexByte(uses, '\n')], "1 usage record"},
+		{simPath, uses, "3 usage records"},
+	} {
+		got := intaketest.Describe(p, &intake.Entry{Path: tc.path, Source: "json", Body: []byte(tc.body)})
+		relaytest.Equal(t, "the description of "+tc.path, got, tc.want)
+	}
+}

@@ -60,7 +60,7 @@ func (p *Processor) Parse(item *intake.Item) (content *post, keys []uint64, err 
 	return content, nil, nil
 }
 
-// Describe returns the number of records of each kind.
+// Describe returns the number and the kind of the records.
 func (p *Processor) Describe(item intake.ParsedItem[*post]) string {
 	if item.Entry.Path == simPath {
 		return counted(len(item.Content.uses), "usage record")

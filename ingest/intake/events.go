@@ -87,8 +87,8 @@ func (i *Intake) unreadStatuses(_ context.Context, _ event.Kind, start, end uint
 	return statuses, nil
 }
 
-// Event returns the event with an id, with its description, and its item. The error is of relay.KindNotFound if the id
-// does not belong to this intake or the record is deleted.
+// Event returns the event with an id, with its description, and its item. The error is of
+// relay.KindNotFound if the id does not belong to this intake or the record is deleted.
 func (i *Intake) Event(ctx context.Context, id string) (event.Event, Item, error) {
 	seq, ok := i.Sequence(id)
 	if !ok {

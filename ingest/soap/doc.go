@@ -9,8 +9,8 @@
 //
 // The answer is a Fault for requests without valid credentials in the header auth or after too
 // many wrong ones, for bodies that are not an envelope with an operation, for requests refused
-// because of overload, and for internal errors. All other answers have a response code: 0 accepted, 2 insufficient credit, 3 invalid request,
-// 4 temporarily unavailable.
+// because of overload, and for internal errors. All other answers have a response code: 0 accepted,
+// 2 insufficient credit, 3 invalid request, 4 temporarily unavailable.
 //
 // The surface refuses a DOCTYPE, which could define entities, and processing instructions. It
 // also refuses bodies of more than 256 KiB, 32 levels or 2,000 elements, and unknown header

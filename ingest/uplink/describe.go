@@ -20,8 +20,8 @@ import (
 // maxDescribed is the maximum number of frames of a post that are described individually.
 const maxDescribed = 5
 
-// Describe describes a post: the kind, device and content of each frame. Only
-// uplinks become readings; the content of other events is visible only here.
+// Describe describes a post: the device and content of each frame, and the kind of a frame that is
+// not an uplink. Only uplinks become readings; the content of other events is visible only here.
 func (p *Processor) Describe(item intake.ParsedItem[*parsedPost]) string {
 	return describePost(item, func(identifier string) string { return p.nameOf(item.Entry.Account, identifier) })
 }

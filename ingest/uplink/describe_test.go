@@ -129,8 +129,8 @@ func FuzzEntry(f *testing.F) {
 	f.Add("/webhooks/lpwan", "", "application/x-www-form-urlencoded", []byte("device=1A&time=5&ack=true"))
 	f.Add("/webhooks/lorawan", "", "application/xml", []byte("<DevEUI_uplink><DevEUI>A84041D2C5182F01</DevEUI></DevEUI_uplink>"))
 	p := NewProcessor(nil, nil)
-	f.Fuzz(func(t *testing.T, path, query, kind string, body []byte) {
-		item := intake.Item{Entry: intake.Entry{Path: path, Query: query, ContentType: kind, Body: body, ReceivedAt: time.Unix(1_772_366_400, 0)}}
+	f.Fuzz(func(t *testing.T, path, query, contentType string, body []byte) {
+		item := intake.Item{Entry: intake.Entry{Path: path, Query: query, ContentType: contentType, Body: body, ReceivedAt: time.Unix(1_772_366_400, 0)}}
 		content, keys, _ := p.Parse(&item)
 		_, keysAgain, _ := p.Parse(&item)
 		if !slices.Equal(keysAgain, keys) {

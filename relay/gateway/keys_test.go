@@ -20,7 +20,7 @@ func TestASignatureCoversTheWholeRequest(t *testing.T) {
 		want   bool
 	}{
 		{"unchanged request", keys, func(*gateway.Request) {}, true},
-		{"the former master key", oldKeys, func(*gateway.Request) {}, true},
+		{"a verifier that has only the key of the signature", oldKeys, func(*gateway.Request) {}, true},
 		{"another master key", otherKeys, func(*gateway.Request) {}, false},
 		{"no master key", nil, func(*gateway.Request) {}, false},
 		{"another method", keys, func(r *gateway.Request) { r.Method = "GET" }, false},

@@ -30,7 +30,7 @@ type Decision struct {
 	State  event.State
 	Reason string // of Unrouted and Quarantined
 	// Outcome describes the relay and its action if the State is Done. Explain and traces
-	// have it; it is not stored with the event.
+	// show it; events do not store it.
 	Outcome     string
 	Matched     *Relay // nil if no relay matches
 	MatchReason string // reason for Matched
@@ -175,7 +175,7 @@ func (d *Decision) match(m *Message, relays []*CompiledRelay, zone *time.Locatio
 		case r.filter == nil:
 			matched, d.MatchReason = r, reason
 		default:
-			// The filter gets the time of receipt, so that a replay decides as the first time.
+			// The filter gets the time of receipt, so that a replay makes the same decision.
 			holds, filterErr := r.filter.Holds(condition.Message{
 				Originator: m.From, Destination: m.To, Text: m.Body(), Coding: int(m.Coding), Network: networkOf(view{m, zone}), ReceivedAt: m.ReceivedAt.In(zone),
 			})

@@ -16,8 +16,8 @@ import (
 	"github.com/penstock/penstock/relay/template"
 )
 
-// deliveries returns one delivery per parameter, and none for an action that discards messages
-// or puts them into an inbox.
+// deliveries returns one delivery per parameter, one to the SIM for the action mvno, and none for an
+// action that discards messages or puts them into an inbox.
 func (r *CompiledRelay) deliveries(m *Message, s Settings) []outbox.Delivery {
 	if r.Action.Name == MVNO { // to the operator, for the SIM that the relay names
 		d := r.delivery(m, "sim:"+r.ICCID, 0)

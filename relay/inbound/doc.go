@@ -4,8 +4,8 @@
 // A relay belongs to a virtual number or to a geographic prefix and has one
 // action (specification 1, relay objects and events 3 to 5). An exact virtual
 // number takes precedence over the longest prefix. Each URL or mail address of the action becomes
-// one delivery. The placeholders of a URL are replaced in one pass and escaped for their position.
-// Decide is a pure function; Service saves the decision.
+// one delivery, the action mvno one to the SIM of the relay. The placeholders of a URL are replaced
+// in one pass and escaped for their position. Decide is a pure function; Service saves the decision.
 //
 // An invalid action is refused when it is saved, so that no messages are lost to it. A
 // message without a matching relay is unrouted, with the reason. Every message can be

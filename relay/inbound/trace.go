@@ -240,7 +240,10 @@ func (t *traceBuilder) delivery(id, creator string, d *outbox.Delivery) {
 	t.add(d.CreatedAt, "routed", id, creator+" creates a delivery to "+target+".")
 	for i, a := range d.Attempts {
 		result := cmp.Or(a.Reason, a.Error, fmt.Sprintf("answered %d", a.Status))
-		took := max(1, a.Duration.Round(time.Millisecond).Milliseconds())
+		took := a.Duration.Round(time.Millisecond).Milliseconds()
+		if a.Duration > 0 {
+			took = max(1, took)
+		}
 		t.add(a.At, "attempt", id, sentence(fmt.Sprintf("Attempt %d to deliver to %s ended after %d ms", i+1, target, took), result))
 	}
 	state := map[outbox.State]string{
@@ -248,7 +251,7 @@ func (t *traceBuilder) delivery(id, creator string, d *outbox.Delivery) {
 		outbox.Retrying:  "is attempted again at this time, because the last attempt failed",
 		outbox.Delivered: "succeeded",
 		outbox.Simulated: "was accepted by a simulator",
-		outbox.Dead:      "failed and is not attempted again until you retry it",
+		outbox.Dead:      "failed and is not attempted again by itself",
 	}[d.State]
 	switch d.WaitsFor {
 	case outbox.WaitsForBreaker:

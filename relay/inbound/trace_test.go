@@ -93,7 +93,7 @@ func TestATraceHasTheStepsOfAMessage(t *testing.T) {
 03|state|s1|The delivery to https://h/?token=*** is attempted again at this time, because the last attempt failed: answered 502 Bad Gateway.
 08|routed|s1|The relay g1 creates a delivery to https://gone/.
 09|attempt|s1|Attempt 1 to deliver to https://gone/ ended after 20 ms: answered 404.
--|state|s1|The delivery to https://gone/ failed and is not attempted again until you retry it: answered 404 Not Found.
+-|state|s1|The delivery to https://gone/ failed and is not attempted again by itself: answered 404 Not Found.
 d1
 d2
 d3`

@@ -220,18 +220,18 @@ func boundedDedup(f *decoders.Frame) string {
 
 // deduplicate marks a frame as a duplicate if an earlier record contained it.
 func (s *Service) deduplicate(ctx context.Context, b *frameBatch) error {
-	return b.markDuplicates(func(frames []FrameKey) (records []string, err error) {
+	return b.markDuplicates(func(frames []FrameKey) (recordIDs []string, err error) {
 		ok, err := s.optional.call(ctx, func() (err error) {
-			records, err = s.cache.Deduplicate(ctx, frames, s.options.DedupWindow)
+			recordIDs, err = s.cache.Deduplicate(ctx, frames, s.options.DedupWindow)
 			return err
 		})
 		if !ok { // without the cache all frames are new
-			records = records[:0]
+			recordIDs = recordIDs[:0]
 			for i := range frames {
-				records = append(records, frames[i].RecordID)
+				recordIDs = append(recordIDs, frames[i].RecordID)
 			}
 		}
-		return records, err
+		return recordIDs, err
 	})
 }
 
@@ -247,13 +247,13 @@ func (b *frameBatch) markDuplicates(firstRecords func([]FrameKey) ([]string, err
 	if len(frames) == 0 {
 		return nil
 	}
-	records, err := firstRecords(frames)
+	recordIDs, err := firstRecords(frames)
 	if err != nil {
 		return fmt.Errorf("iot: check for duplicates: %w", err)
 	}
 	for i, w := range items {
-		if w.firstRecordID = records[i]; records[i] != w.RecordID {
-			w.outcome.Duplicate, w.outcome.Repeats = true, records[i]
+		if w.firstRecordID = recordIDs[i]; recordIDs[i] != w.RecordID {
+			w.outcome.Duplicate, w.outcome.Repeats = true, recordIDs[i]
 		}
 	}
 	return nil

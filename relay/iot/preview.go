@@ -76,20 +76,20 @@ func (p *Preview) Frames(ctx context.Context, arrivals []Arrival) ([]PreviewedFr
 // record has contained it or if it was in an earlier arrival of this preview.
 func (p *Preview) markDuplicates(ctx context.Context, b *frameBatch) error {
 	return b.markDuplicates(func(frames []FrameKey) ([]string, error) {
-		records, err := p.s.cache.FirstRecords(ctx, frames, p.s.options.DedupWindow)
-		for i, f := range frames[:len(records)] {
-			if records[i] != "" {
+		recordIDs, err := p.s.cache.FirstRecords(ctx, frames, p.s.options.DedupWindow)
+		for i, f := range frames[:len(recordIDs)] {
+			if recordIDs[i] != "" {
 				continue
 			}
 			key := f.Account.String() + "\x00" + f.Device + "\x00" + f.Dedup
 			if n := slices.IndexFunc(p.seenByKey[key], func(seen FrameKey) bool { return f.SameFrame(seen.Time) }); n >= 0 {
-				records[i] = p.seenByKey[key][n].RecordID
+				recordIDs[i] = p.seenByKey[key][n].RecordID
 				continue
 			}
 			p.seenByKey[key] = append(p.seenByKey[key], f)
-			records[i] = f.RecordID
+			recordIDs[i] = f.RecordID
 		}
-		return records, err
+		return recordIDs, err
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 // BulkReassign assigns SIMs to another subscriber, without the operator.
 const BulkReassign Action = "bulk_reassign"
 
-// List names the list of an account's jobs that contains SIM jobs, exports and reports.
+// List is the name of the job list that contains SIM jobs, exports and reports.
 const List = "cellular"
 
 const kindPrefix = "sim."
@@ -55,7 +55,7 @@ func (a Action) effect() effect {
 type Order struct {
 	ICCID    sim.ICCID `json:"iccid"`
 	Services []string  `json:"services,omitempty"`
-	// Subscriber is the new subscriber of the SIM. New is set if the job creates it.
+	// Subscriber is the new subscriber of the SIM. NewSubscriber is set if the job creates it.
 	Subscriber    string          `json:"subscriber,omitempty"`
 	NewSubscriber *sim.Subscriber `json:"new,omitempty"`
 }
@@ -103,7 +103,7 @@ type JobOutcome struct {
 
 // settle releases a SIM and changes it according to the operator's report.
 func (o Order) settle(card *sim.SIM, a Action, r Report, now time.Time) JobOutcome {
-	s := JobOutcome{From: card.State, At: now, Error: r.Refused, Simulated: r.Simulated}
+	outcome := JobOutcome{From: card.State, At: now, Error: r.Refused, Simulated: r.Simulated}
 	newState := cmp.Or(a.effect().state, card.State)
 	if r.Refused == "" {
 		card.State = newState
@@ -120,11 +120,11 @@ func (o Order) settle(card *sim.SIM, a Action, r Report, now time.Time) JobOutco
 	if r.State != "" {
 		card.State = r.State
 		if r.Refused == "" && r.State != newState {
-			s.Error = "The operator reports the SIM as " + string(r.State) + "."
+			outcome.Error = "The operator reports the SIM as " + string(r.State) + "."
 		}
 	}
-	card.Job, card.RequestedState, s.To = "", card.State, card.State
-	return s
+	card.Job, card.RequestedState, outcome.To = "", card.State, card.State
+	return outcome
 }
 
 // Events sends events to an account's callback URL.
@@ -135,7 +135,7 @@ type Events interface {
 	Prepare(ctx context.Context, acct relay.AccountID, e outbox.Event) (send func(), err error)
 }
 
-// Action is an operation on a SIM. Lists of jobs contain its text.
+// Action is an operation on a SIM. Its text appears in job lists.
 type Action string
 
 // The actions that the operator of a SIM performs.

@@ -80,7 +80,7 @@ func (a *Actions) runReassign(ctx context.Context, j job.Job) (any, error) {
 			return nil, job.Pause(time.Second)
 		}
 	}
-	sliceEnd := a.opts.Now().Add(a.opts.RunTime)
+	runEnd := a.opts.Now().Add(a.opts.RunTime)
 	for {
 		// The next batch: SIMs of the source, or named SIMs that are not assigned yet.
 		var iccids []sim.ICCID
@@ -102,7 +102,7 @@ func (a *Actions) runReassign(ctx context.Context, j job.Job) (any, error) {
 		if err := a.assign(ctx, j.Account, iccids, r); err != nil {
 			return nil, err
 		}
-		if !a.opts.Now().Before(sliceEnd) {
+		if !a.opts.Now().Before(runEnd) {
 			return nil, job.Pause(0)
 		}
 	}

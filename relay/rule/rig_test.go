@@ -87,7 +87,7 @@ func newGateway(t *testing.T) *gateway {
 	return newSite(t, func(now func() time.Time) *recordstest.Records { return recordstest.OpenAt(t, now) }).gateway()
 }
 
-// gateway starts a gateway with empty caches.
+// gateway returns another gateway of the site, with in-process caches of its own, which are empty.
 func (s *site) gateway() *gateway {
 	s.t.Helper()
 	g := &gateway{site: s, store: &faultyStore{Store: s.records.Rules}}

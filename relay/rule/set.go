@@ -36,16 +36,16 @@ type deviceMatch struct {
 // maxMatches is the largest number of devices with cached programs in a set.
 const maxMatches = 200_000
 
-// reopenEvery is the interval at which a set with undecryptable rules is read again. When the right key
+// rereadEvery is the interval at which a set with undecryptable rules is read again. When the right key
 // is configured, the rules can be decrypted, but the version does not change.
-const reopenEvery = 10 * time.Second
+const rereadEvery = 10 * time.Second
 
 // loadSet returns the rules of an account in version v or a later version, from the cache if possible.
 func (s *Service) loadSet(ctx context.Context, acct relay.AccountID, v iot.Version) (*ruleSet, error) {
 	s.mu.Lock()
 	oldSet := s.sets[acct]
 	s.mu.Unlock()
-	if oldSet != nil && oldSet.version >= v.Rules && (len(oldSet.undecryptable) == 0 || s.o.Now().Sub(oldSet.readAt) < reopenEvery) {
+	if oldSet != nil && oldSet.version >= v.Rules && (len(oldSet.undecryptable) == 0 || s.o.Now().Sub(oldSet.readAt) < rereadEvery) {
 		return oldSet, nil
 	}
 	rules, err := s.deps.Store.Rules(ctx, acct)

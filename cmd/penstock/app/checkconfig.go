@@ -24,8 +24,8 @@ type checkConfigCommand struct {
 }
 
 // Run checks a configuration file with the environment, the files that it names, and its inventory,
-// and warns of unknown variables. It checks a file that is an inventory
-// alone, without the records of a gateway.
+// and warns of unknown variables. If the file is an inventory, Run checks only the inventory, without
+// the records of a gateway.
 func (c checkConfigCommand) Run(env client.Environment) error {
 	if data, err := os.ReadFile(c.File); err == nil && document.Recognises(data) {
 		cfg, err := config.Load("", env.Variables)
@@ -79,8 +79,8 @@ func checkInventory(cfg config.Config, path string, data []byte) (*document.Docu
 
 // checkSettings returns an error for each setting that config.Load accepts, but with which a
 // gateway does not start: missing and damaged files, and values that the client of a back end
-// refuses. It opens no connections and changes nothing. It skips files of the data directory
-// that it cannot read, because the gateway may run as another user, and a ledger key to be created.
+// refuses. It opens no connections and changes nothing. It skips a ledger key that does not exist
+// yet, and files of the data directory that it cannot read, because the gateway may run as another user.
 func checkSettings(cfg config.Config) error {
 	var errs []error
 	check := func(setting string, err error) { errs = append(errs, settingError(setting, err)) }

@@ -15,9 +15,9 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestNoCommandCreatesALostDatabase runs commands that read records in a data directory without
+// TestCommandsDoNotReplaceAMissingDatabase runs commands that read records in a data directory without
 // penstock.db.
-func TestNoCommandCreatesALostDatabase(t *testing.T) {
+func TestCommandsDoNotReplaceAMissingDatabase(t *testing.T) {
 	t.Parallel()
 	for name, run := range map[string]func(client.Environment) error{
 		"ledger verify":    verifyCommand{}.Run,
@@ -61,7 +61,7 @@ func TestOnlyADamagedFileMayBeRemoved(t *testing.T) {
 			_, witnessErr := loadWitness(cfg.DataDir)
 			for _, err := range []error{primaryErr, witnessErr} {
 				if err == nil || strings.Contains(err.Error(), advice) != tc.damaged {
-					t.Errorf("error = %v; whether it has the advice %q: want %v", err, advice, tc.damaged)
+					t.Errorf("error = %v, want the advice %q: %v", err, advice, tc.damaged)
 				}
 			}
 		})

@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Unknown credentials get status 503 while the gateway is undeclared.
-func TestGatewayIsUndeclaredUntilTheInventoryIsAppliedOrRefused(t *testing.T) {
+// Unknown credentials get status 503 while the inventory is pending.
+func TestTheInventoryIsPendingUntilItIsAppliedOrRefused(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
 		"applied": "accounts: [{name: acme}]",

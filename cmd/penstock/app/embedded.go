@@ -92,7 +92,7 @@ func trackPositions(stores []embeddedStore, intakes map[event.Kind]*intake.Intak
 	}
 }
 
-// acceptEarlier accepts embedded records in a state before that of the witness, because catchUp
+// acceptEarlier accepts embedded records that are older than the witness, because catchUp
 // processes the missing entries. Records from `penstock restore` wait for `penstock recover`
 // instead.
 func (m *membership) acceptEarlier(ctx context.Context, records *db.DB) error {

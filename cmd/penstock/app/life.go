@@ -19,10 +19,10 @@ import (
 
 // process processes one kind of traffic until ctx ends. If the journal fails, it logs the error
 // and starts again.
-func (g *Gateway) process(ctx context.Context, journal *intake.Intake) {
+func (g *Gateway) process(ctx context.Context, in *intake.Intake) {
 	for ctx.Err() == nil {
-		if err := g.gate.Run(ctx, journal.Run); err != nil {
-			g.log.Error("processing failed; it starts again in a second", "kind", string(journal.Kind()), "error", err)
+		if err := g.gate.Run(ctx, in.Run); err != nil {
+			g.log.Error("processing failed; it starts again in a second", "kind", string(in.Kind()), "error", err)
 			relay.Sleep(ctx, time.Second)
 		}
 	}
@@ -155,8 +155,8 @@ func (g *Gateway) sizes(ctx context.Context) (map[string]int64, error) {
 const expireEvery = time.Hour
 
 // expire deletes expired readings at the start, then each hour, and a minute after a failure. It
-// skips a deletion if another gateway has just made it, except at the start, because a gateway may
-// never run for an hour.
+// skips an hourly deletion if another gateway has made one in the last half hour. It never skips the
+// one at the start, because a gateway that is restarted often never runs for an hour.
 func (g *Gateway) expire(ctx context.Context) {
 	due := true
 	for pause := time.Duration(0); relay.Sleep(ctx, pause); {

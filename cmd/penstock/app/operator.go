@@ -20,7 +20,7 @@ type simOperator interface {
 // openOperator creates the client of the SIM operator.
 func (g *Gateway) openOperator() (simOperator, error) {
 	c := g.cfg.Operator
-	var sims simOperator = simulated.Simulator{}
+	var operatorClient simOperator = simulated.Simulator{}
 	backend := admin.Backend{Name: "operator", Note: "simulated", Check: noCheck}
 	if c.Type == config.HTTP {
 		client, err := httpout.New(httpout.Options{Allow: g.cfg.Egress.Allow, Timeout: c.Timeout})
@@ -31,10 +31,10 @@ func (g *Gateway) openOperator() (simOperator, error) {
 		if err != nil {
 			return nil, err
 		}
-		sims, backend.Note = httpOperator, "http" // without a check: a failed command reports the error
+		operatorClient, backend.Note = httpOperator, "http" // without a check: a failed command reports the error
 	}
 	g.registerBackend(backend)
-	return sims, nil
+	return operatorClient, nil
 }
 
 // openLookup opens the service for number lookups.

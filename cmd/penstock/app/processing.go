@@ -82,18 +82,18 @@ func (g *Gateway) openProcessing(stores backends, senders outbound, receipts *me
 
 // openIntake opens the journal of a kind of traffic with its processor.
 func openIntake[T any](g *Gateway, kind event.Kind, p intake.Processor[T], statuses *event.Statuses) (*intake.Intake, error) {
-	log, err := journal.Open(filepath.Join(g.cfg.DataDir, "journal", string(kind)), journal.Options{
+	entries, err := journal.Open(filepath.Join(g.cfg.DataDir, "journal", string(kind)), journal.Options{
 		Retention: g.cfg.Journal.Retention, MaxBytes: int64(g.cfg.Journal.MaxBytes), Logger: g.log.With("kind", string(kind)),
 		Synced: g.timings.Fsync(string(kind)), KeepAll: g.clock.hasJumped, Need: intake.Need(kind, statuses),
 	})
 	if err != nil {
 		return nil, err
 	}
-	g.onClose(log.Close)
+	g.onClose(entries.Close)
 	o := intake.Options{Logger: g.log, OnCompleted: g.timings.Completed(string(kind)), Tracer: g.tracer}
 	if kind == event.CDR {
-		// A request with call records may have 4 MiB, a frame about a kilobyte.
+		// Batches are small because a request with call records may be as large as 4 MiB; a frame is about a kilobyte.
 		o.Batch, o.Workers = 32, 1
 	}
-	return intake.New(kind, g.node, log, statuses, p, o)
+	return intake.New(kind, g.node, entries, statuses, p, o)
 }

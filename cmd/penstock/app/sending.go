@@ -81,7 +81,7 @@ func (s sendServices) stats() []admin.Sending {
 // openSubmit opens the Submitter, which sends messages to carriers.
 func (g *Gateway) openSubmit(records *recordStores, r receipts, carriers *carriers, receiptIntake *intake.Intake) (*submit.Submitter, error) {
 	var routes []submit.Route
-	rt := router{Gateway: g, carriers: carriers, signer: r.signer, receiptIntake: receiptIntake}
+	rt := routeBuilder{Gateway: g, carriers: carriers, signer: r.signer, receiptIntake: receiptIntake}
 	for _, c := range g.cfg.Carriers {
 		if !c.Sends() {
 			continue
@@ -129,15 +129,15 @@ func (c countingStore) Settle(ctx context.Context, outcomes []message.Outcome) (
 	return messages, nil
 }
 
-// router adds the connections of carriers to routes.
-type router struct {
+// routeBuilder adds the connections of carriers to routes.
+type routeBuilder struct {
 	*Gateway
 	carriers      *carriers
 	signer        carrier.Signer
 	receiptIntake *intake.Intake // for the reports of the simulator
 }
 
-func (r *router) addConnections(route *submit.Route, c config.Carrier) error {
+func (r *routeBuilder) addConnections(route *submit.Route, c config.Carrier) error {
 	switch c.Type {
 	case config.SMPP:
 		clients := r.carriers.clientsOf(c.Name)
@@ -178,15 +178,15 @@ func (r *router) addConnections(route *submit.Route, c config.Carrier) error {
 	if c.Type == config.Kannel {
 		receiptFormat = "kannel"
 	}
-	report := func(ref string) string { return r.signer.ReceiptURL(r.cfg.PublicURL, receiptFormat, c.Name, ref) }
+	receiptURL := func(ref string) string { return r.signer.ReceiptURL(r.cfg.PublicURL, receiptFormat, c.Name, ref) }
 	var connection interface {
 		outcarrier.Carrier
 		Check(context.Context) error
 	}
 	if c.Type == config.Kannel {
-		connection, err = kannel.New(client, kannel.Options{URL: c.URL, Username: c.Username, Password: c.Password, SMSC: c.SMSC, Report: report})
+		connection, err = kannel.New(client, kannel.Options{URL: c.URL, Username: c.Username, Password: c.Password, SMSC: c.SMSC, Report: receiptURL})
 	} else {
-		connection, err = httpsms.New(client, httpsms.Options{URL: c.URL, Token: c.Token, Report: report})
+		connection, err = httpsms.New(client, httpsms.Options{URL: c.URL, Token: c.Token, Report: receiptURL})
 		route.Idempotent = true
 	}
 	if err != nil {

@@ -132,7 +132,7 @@ func (g *Gateway) open(ctx context.Context) (err error) {
 	return g.declare(ctx, stores.records.Accounts, inventories)
 }
 
-// check adds a back end to the answer of /readyz.
+// addCheck adds a back end to the answer of /readyz.
 func (g *Gateway) addCheck(b admin.Backend) { g.checks = append(g.checks, b) }
 
 // onClose registers a function that runs when the gateway closes, in reverse order.

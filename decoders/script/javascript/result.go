@@ -59,7 +59,7 @@ func (e *exporter) readEnvelope(name string, v goja.Value, res *decoders.Result)
 	return nil, nil
 }
 
-// notes returns a codec's errors or warnings: a list of texts, or one text.
+// notes returns the errors or warnings in v, which is a list of texts or one text.
 func (e *exporter) notes(v goja.Value) []string {
 	var texts []string
 	switch v := v.(type) {

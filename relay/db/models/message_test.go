@@ -306,7 +306,7 @@ func leaseMessages(acct relay.AccountID, now float64) op[modelMessages] {
 		return fmt.Sprint(ids), err
 	}}
 	for skipped := 1; skipped < 8; skipped++ {
-		o.skipping = append(o.skipping, lease(skipped))
+		o.skipAlternatives = append(o.skipAlternatives, lease(skipped))
 	}
 	return o
 }

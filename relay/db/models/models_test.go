@@ -53,8 +53,8 @@ type op[S any] struct {
 	name  string
 	apply func(*S) string // on the model
 	run   func(ctx context.Context, r *recordstest.Records) (string, error)
-	// skipping are alternatives to apply for an operation that skips locked rows.
-	skipping []func(*S) string
+	// skipAlternatives are alternatives to apply for an operation that skips locked rows.
+	skipAlternatives []func(*S) string
 }
 
 func newOp[S any](name string, apply func(*S) string, run func(ctx context.Context, r *recordstest.Records) (string, error)) op[S] {
@@ -66,7 +66,7 @@ func (o *op[S]) outcomes(concurrent bool) []func(*S) string {
 	if !concurrent {
 		return []func(*S) string{o.apply}
 	}
-	return append([]func(*S) string{o.apply}, o.skipping...)
+	return append([]func(*S) string{o.apply}, o.skipAlternatives...)
 }
 
 // accounts counts the accounts of all histories: each has records of its own.
@@ -228,7 +228,7 @@ func orders(n int) [][]int {
 	return permutations
 }
 
-// kindOf returns the kind of an error to which callers react, as text; otherwise answer and err.
+// kindOf returns the kind of err as the answer if callers react to it; otherwise answer and err.
 func kindOf(answer string, err error) (string, error) {
 	switch relay.KindOf(err) {
 	case relay.KindNotFound, relay.KindNoCredit, relay.KindConflict:

@@ -160,7 +160,7 @@ export const eventKind = (e) => kinds[e.kind] || e.kind;
 
 // subjectIn is the part of an event's outcome that names its first device or the numbers of its first message.
 function subjectIn(e) {
-  const description = e.outcome.replace(/^(repeats \S+, dropped; )+/, "");
+  const description = e.outcome.replace(/^((frame \S+ )?repeats \S+, dropped; )+/, "");
   if (e.kind === "uplink" && description !== "no frames") return /^[^]*?(?=: |; |$)/.exec(description)[0];
   return e.kind === "sms" ? (/from .* to [^ ;,]+/.exec(description.split("; ")[0]) || [""])[0] : "";
 }
