@@ -84,7 +84,7 @@ func (p *Processor) nameOf(acct relay.AccountID, identifier string) string {
 const maxFacts = 3
 
 // describe describes a frame of the device named title: "Cold room: status, battery 88 %". It omits the kind
-// of an uplink.
+// of an uplink. The title has no ": " and no "; ", so that it can be read from the description.
 func describe(f *decoders.Frame, title string) string {
 	var facts []string
 	add := func(known bool, fact string) {
@@ -122,7 +122,7 @@ func describe(f *decoders.Frame, title string) string {
 	if f.Kind != decoders.Uplink || len(facts) == 0 {
 		facts = slices.Insert(facts, 0, string(f.Kind))
 	}
-	return title + ": " + strings.Join(facts, ", ")
+	return strings.NewReplacer(": ", ", ", "; ", ", ").Replace(title) + ": " + strings.Join(facts, ", ")
 }
 
 func formatNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

@@ -58,16 +58,19 @@ func TestDescriptionsHaveTheNamesOfDevices(t *testing.T) {
 		switch identifier {
 		case "a84041d2c5182f01":
 			return iot.Device{Name: "Cold room"}, nil
+		case "a84041d2c5182f04":
+			return iot.Device{Name: "Floor 1: hall; west"}, nil
 		case "a84041d2c5182f02":
 			return iot.Device{}, relay.Errorf(relay.KindNotFound, "no device")
 		}
 		return iot.Device{}, relay.Errorf(relay.KindUnavailable, "the database is down")
 	}
 	relaytest.Equal(t, "a known device", describe("a84041d2c5182f01"), "Cold room: join")
+	relaytest.Equal(t, "a name with separators", describe("a84041d2c5182f04"), "Floor 1, hall, west: join")
 	for range 2 {
 		relaytest.Equal(t, "an unknown device", describe("a84041d2c5182f02"), "a84041d2c5182f02: join")
 	}
-	relaytest.Equal(t, "the number of lookups of two devices", lookups, 2)
+	relaytest.Equal(t, "the number of lookups of three devices", lookups, 3)
 	relaytest.Equal(t, "a device while the database is down", describe("a84041d2c5182f03"), "a84041d2c5182f03: join")
 }
 

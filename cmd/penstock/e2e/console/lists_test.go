@@ -10,7 +10,8 @@ import (
 )
 
 // TestListsShowWhatIsStillToBeDone checks the states of a message whose delivery is retried, the time of
-// the next attempt, the filters by state and order, and the selection of all rows.
+// the next attempt, the filters by state and order, the selection of all rows, the titles of repeated frames, and
+// the order of the SIMs that Overview leads to.
 func TestListsShowWhatIsStillToBeDone(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
@@ -18,7 +19,10 @@ func TestListsShowWhatIsStillToBeDone(t *testing.T) {
 	for n, number := range []string{"447800012345", "4478001000", "4490", "4491", "4492"} { // retried, delivered, unrouted
 		acme.Post("/inbound/sms/json", fmt.Sprintf(`{"id":"m%d","from":"447700900123","to":"%s","text":"Message %d"}`, n, number, n)).Mentions(t, 200, "id")
 	}
-	g.AwaitProcessed()
+	for range 2 {
+		acme.Post("/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json")).Expect(t, 200, "")
+		g.AwaitProcessed()
+	}
 	g.AwaitDelivery("g1", "retrying")
 	g.AwaitDelivery("g2", "simulated")
 	b := e2e.NewBrowser(t)
@@ -32,11 +36,14 @@ func TestListsShowWhatIsStillToBeDone(t *testing.T) {
 	b.Press("Deliveries")
 	b.AwaitText("Retrying", "next attempt ", "Select all that have ended (1)", "Not sent: email is simulated.", "Relay 4478000*, to 447800012345")
 	b.Press("Events")
-	b.AwaitText("Processed", "447700900123 → 4490", "to relay 4478000*: Retrying", "to relay 4478001*: Simulated", "Add relay Replay", "Select all on this page (5)")
+	b.AwaitText("Processed", "447700900123 → 4490", "to relay 4478000*: Retrying", "to relay 4478001*: Simulated", "Add relay Replay", "Select all on this page (7)", "dropped; fCnt 4711, fPort 2")
 	b.Click("#all")
-	b.AwaitText("Replay selected (5)")
+	b.AwaitText("Replay selected (7)")
 	b.Press("Devices")
 	b.AwaitCondition("the order has no option without a meaning", `document.querySelector("select[name=order]")?.innerText === "Longest silent first\nBy account"`)
+	b.Press("Overview")
+	b.Click(`a.tile[href^="#sims"]`)
+	b.AwaitCondition("the SIM with the highest usage is the first", `document.querySelector("th[aria-sort=descending]")?.innerText === "Usage"`)
 	b.ExpectNoProblems()
 }
 

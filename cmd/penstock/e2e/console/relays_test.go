@@ -33,7 +33,7 @@ func TestConsoleEditsAndExplainsARelay(t *testing.T) {
 	b.Open(g.URL() + "/console#relays")
 	b.Write("input[name=q]", "hole"+kb.Enter)
 	b.Click(`a[href*="id=g-hole"]`)
-	b.AwaitText("inventory document default", "Discard messages")
+	b.AwaitText("Inventory document default", "Discard messages")
 	b.Set("select[name=action]", "http_get")
 	b.Do(chromedp.Evaluate[chromedp.Void](`document.querySelector("select[name=action]").dispatchEvent(new Event("change"))`))
 	b.AwaitText("URLs, one per line")

@@ -85,7 +85,7 @@ func createRecordsForViews(g *e2e.Gateway) []view {
 		{"messages", "messages", []string{"447700909001", "Nobody takes it", "acme"}},
 		{"messages-of-account", "messages?account=1&direction=out", []string{"447700909001", "credits left"}},
 		{"relays", "relays", []string{"4478000", "desk@example.com"}},
-		{"relay", "relays?id=g1&kind=geo&account=1", []string{"Preview", "inventory document default"}},
+		{"relay", "relays?id=g1&kind=geo&account=1", []string{"Preview", "Inventory document default"}},
 		{"explain", "explain?to=447800012345", []string{"Result"}},
 		{"start", "start", []string{"From an empty gateway", "Received from shed."}},
 		{"accounts", "accounts", []string{"acme", "Credit"}},

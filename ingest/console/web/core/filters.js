@@ -116,7 +116,7 @@ export const labels = {
   "listRelaysOfAccounts.q": "Number, action or condition",
   "listSIMsOfAccounts.q": "ICCID, number or IMSI",
   waits_for: "Waits for",
-  relay: "Relay or rule",
+  relay: "Relay or rule (ID)",
   number: "Phone number (whole)",
   target: "Target",
   reason: "Reason",
@@ -150,6 +150,15 @@ const actionWords = {
 };
 export const actionWord = (action) => actionWords[action] || action;
 
+// deliveryKinds name the kinds of deliveries.
+export const deliveryKinds = {
+  relay: "Inbound SMS",
+  receipt: "Delivery report",
+  callback: "Callback",
+  notice: "Notice",
+  rule: "Rule"
+};
+
 // jobWords name the kinds of jobs.
 export const jobWords = {
   "sim.activate_sim": "Activate a SIM",
@@ -171,8 +180,8 @@ export const jobWords = {
 // defaults are the options that apply without a choice. The other filters then select all.
 export const defaults = { order: "silent" };
 
-// optionTexts replace the words of the API in the options of filters, for all filters or for
-// "filter.word". Other words only get a capital letter.
+// optionTexts replace the words of the API in the options of filters, for all filters, for
+// "filter.word" or for "operation.word". Other words only get a capital letter.
 export const optionTexts = {
   "state.done": "Processed",
   true: "Raised only",
@@ -184,10 +193,13 @@ export const optionTexts = {
   account: "By account",
   breaker: "A paused endpoint",
   turn: "An ordered endpoint",
-  relay: "Inbound SMS",
+  relay: deliveryKinds.relay,
   uplink: "Frame",
   sms: "Inbound SMS",
   receipt: "Delivery receipt",
+  "listDeliveries.receipt": deliveryKinds.receipt,
+  "direction.in": "Received",
+  "direction.out": "Sent",
   cdr: "Call and usage records",
   ...jobWords
 };

@@ -25,11 +25,8 @@ export function span(seconds) {
   return plural(Math.floor(s / 86400), "day");
 }
 
-// took writes a number of milliseconds that something took: "0.4 ms", "35 ms", "1.2 s".
-export function took(ms) {
-  if (ms >= 1000) return Math.round(ms / 100) / 10 + " s";
-  return ms < 0.1 ? "under 0.1 ms" : (ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms)) + " ms";
-}
+// took writes a number of milliseconds that something took: "35 ms", "1.2 s".
+export const took = (ms) => (ms >= 1000 ? Math.round(ms / 100) / 10 + " s" : Math.round(ms) + " ms");
 
 // instant parses a time to milliseconds. A time without a zone, as the interfaces of accounts write it, is in UTC.
 export const instant = (text) => Date.parse(text.includes("T") ? text : text.replace(" ", "T") + "Z");

@@ -36,7 +36,9 @@ const pickers = {
 function input(op, name, kind, params) {
   const label = labels[op + "." + name] || labels[name];
   if (pickers[kind]) return pick(name, label, () => pickers[kind]({ account: params.account }), params[name]);
-  const textOf = (word) => word && (optionTexts[name + "." + word] || optionTexts[word] || capital(word));
+  const textOf = (word) =>
+    word &&
+    (optionTexts[op + "." + word] || optionTexts[name + "." + word] || optionTexts[word] || capital(word));
   const standard = defaults[name] || "",
     words = Array.isArray(kind) && kind.filter((word) => word !== standard);
   return field(
@@ -127,7 +129,7 @@ const filterOf = (o, params) =>
 //   filters            further filters than those of the operation, for load
 //   adapt              (query) => query, before the operation is asked
 //   load               (query, signal) => { data, meta }, in the place of the operation
-//   group              (records) => records, some of which stand for several
+//   group              (records, the id of the open one) => records, some of which stand for several
 export function listing(o) {
   return (main, asked, signal) => {
     const params = ownAccount() && "account" in filters[o.op] ? { ...asked, account: ownAccount() } : asked;
@@ -200,7 +202,7 @@ export function listing(o) {
     // What a person reads, writes or has opened stays as it is.
     const inUse = () =>
       reading(body) ||
-      opened.size > 0 ||
+      state.found.data.some((x) => opened.has(keyOf(o, x))) ||
       (body.contains(document.activeElement) &&
         document.activeElement.matches("input:not([type=checkbox]), textarea, select"));
     const follow = () => {
@@ -306,7 +308,7 @@ function headCells(state) {
 
 function drawPage(state) {
   const { o, ctx, params, found } = state;
-  const records = sorted(o, o.group ? o.group(found.data) : found.data, params.sort);
+  const records = sorted(o, o.group ? o.group(found.data, params.open) : found.data, params.sort);
   // A column without a value on this page gives its room to the others.
   // So does the account if only one is listed.
   const filled = (c) =>

@@ -28,7 +28,7 @@ const scopes = [
   ["iot", "Manage devices, decoders and rules; read readings"],
   ["ledger", "Use ledgers"],
   ["webhook", "Post frames (network servers, devices)"],
-  ["carrier", "Post inbound SMS, receipts and call records (carriers)"]
+  ["carrier", "Post inbound SMS, delivery receipts, call and usage records (carriers)"]
 ];
 
 // permitted lists what a token permits, a scope a line.
@@ -168,9 +168,10 @@ function list(main, params, signal) {
   );
 }
 
-// sentMessage leads to the message of a charge, whose reference is the ids of its parts: "1" or "1-2".
-const sentMessage = (acct, reference) =>
-  link("messages", { account: acct, direction: "out", open: reference.split("-")[0] }, "Message " + reference);
+// sentParts leads from a charge or a refund, whose reference is the ids of parts ("1" or "1-2"), to the sent messages
+// of the account.
+const sentParts = (acct, reference) =>
+  link("messages", { account: acct, direction: "out" }, (reference.includes("-") ? "Parts " : "Part ") + reference);
 
 function credit(acct, params, signal) {
   const part = section(
@@ -183,7 +184,7 @@ function credit(acct, params, signal) {
         signed(c.balance),
         reasons[c.reason] || c.reason,
         c.reason === "sent" || c.reason === "refund"
-          ? sentMessage(acct, c.reference)
+          ? sentParts(acct, c.reference)
           : c.reference
       ]);
       const here = { id: params.id, tab: "credit" };

@@ -5,8 +5,8 @@ import { link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { button, h, long, table, told, when } from "../core/dom.js";
 import { ask, during } from "../core/form.js";
-import { jobWords } from "../core/filters.js";
-import { plural } from "../core/format.js";
+import { deliveryKinds, jobWords } from "../core/filters.js";
+import { capital, plural } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may } from "../core/session.js";
 import { loadRules } from "./alarmparts.js";
@@ -26,7 +26,7 @@ const reasonOf = (m, word) => (m.parts.find((p) => p.state === word) || {}).reas
 const sent = (word, more) => ({
   op: "listMessages",
   query: { direction: "out", state: word, limit: scannedMessages },
-  noun: more ? ["SMS with an unknown result", "SMS with unknown results"] : ["SMS " + word, "SMS " + word],
+  noun: Array(2).fill("SMS " + word + " in the last day"),
   at: (m) => m.received_at,
   counts: (m) => more || Date.parse(m.received_at) > Date.now() - 86400e3,
   group: (m) => [m.account, causeOf(reasonOf(m, word))].join("|"),
@@ -54,7 +54,8 @@ const kinds = {
     at: (d) => d.created_at,
     group: (d) => [d.account, d.kind, d.relay, causeOf(d.reason)].join("|"),
     reason: (d) => d.reason,
-    about: (d) => (d.kind === "rule" || d.kind === "relay" ? d.kind + " " + senderName(d) : d.kind),
+    about: (d) =>
+      d.kind === "rule" || d.kind === "relay" ? capital(d.kind) + " " + senderName(d) : deliveryKinds[d.kind],
     view: (d) => ["deliveries", { state: "dead", account: String(d.account), relay: d.relay, kind: d.kind }],
     retry: "replayDeliveries",
     word: "Retry",
@@ -90,6 +91,7 @@ const kinds = {
   rejected: sent("rejected"),
   undelivered: sent("undelivered"),
   unknown: sent("unknown", {
+    noun: ["SMS with an unknown result", "SMS with unknown results"],
     retry: "resendMessages",
     word: "Retry",
     body: (records) => ({ account: records[0].account, ids: records.map((m) => String(m.id)) }),
@@ -114,13 +116,14 @@ async function groupsOf(name, signal) {
   if (!may(kind.op)) return [];
   if (name === "dead") await Promise.allSettled([loadRules(signal), loadRelays(signal)]);
   const found = await call(kind.op, { query: { limit: scanned, ...kind.query }, signal }),
-    groups = new Map();
-  for (const record of found.data.filter(kind.counts || (() => true))) {
+    groups = new Map(),
+    counts = kind.counts || (() => true);
+  for (const record of found.data.filter(counts)) {
     const key = name + "|" + kind.group(record);
     if (!groups.has(key)) groups.set(key, { key, kind, records: [] });
     groups.get(key).records.push(record);
   }
-  return [...groups.values()].map((g) => ({ ...g, more: Boolean(found.meta.next) }));
+  return [...groups.values()].map((g) => ({ ...g, more: Boolean(found.meta.next) && counts(found.data.at(-1)) }));
 }
 
 // causes makes a part of a view with the failures of some kinds, at first limit groups. Without

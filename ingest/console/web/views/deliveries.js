@@ -4,7 +4,7 @@ import { account, accountName } from "../core/accounts.js";
 import { link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { button, code, due, h, long, pairs, parted, pre, stamp, state, table, when } from "../core/dom.js";
-import { jobWords } from "../core/filters.js";
+import { deliveryKinds, jobWords } from "../core/filters.js";
 import { ask, during } from "../core/form.js";
 import { cut, eventOf, plural, stateWord, took } from "../core/format.js";
 import { listing, onAll, onSelected } from "../core/list.js";
@@ -56,8 +56,8 @@ function attempts(d) {
   const rows = d.attempts.map((a, i) => [
     i + 1,
     stamp(a.at),
-    took(Math.max(1, Math.round(a.duration_ms))),
-    a.status || "no answer",
+    took(Math.max(1, a.duration_ms)),
+    a.status || "No answer",
     long(a.error),
     a.response && pre(a.response)
   ]);
@@ -82,7 +82,10 @@ const jobs = records("listJobsOfAccounts");
 
 // eventTypes are the callbacks of jobs, by the beginning of the delivery's id.
 const eventTypes = {
-  job: (job) => "Job " + ((job && job.state) || "ended") + (job ? ": " + (jobWords[job.kind] || job.kind) : ""),
+  job: (job) => {
+    const result = job && ["completed", "failed"].includes(job.state) ? job.state : "ended"; // job is up to 30 s old
+    return "Job " + result + (job ? ": " + (jobWords[job.kind] || job.kind) : "");
+  },
   sim: (job) => "SIM state changed" + (job && job.iccid ? ": " + job.iccid : ""),
   claim: () => "Tokens claimed"
 };
@@ -140,7 +143,7 @@ export function deliveryDetail(d, ctx) {
   return [
     pairs([
       ["Delivery", code(d.id)],
-      ["Kind", kinds[d.kind] || d.kind],
+      ["Kind", deliveryKinds[d.kind]],
       ["Account", account(d.account)],
       d.kind === "rule"
         ? ["Rule", link("rules", { id: d.relay, account: String(d.account) }, senderName(d))]
@@ -165,14 +168,6 @@ export function deliveryDetail(d, ctx) {
   ];
 }
 
-const kinds = {
-  relay: "Inbound SMS",
-  receipt: "Delivery receipt",
-  callback: "Callback",
-  notice: "Notice",
-  rule: "Rule"
-};
-
 export const show = listing({
   view: "deliveries",
   op: "listDeliveries",
@@ -191,7 +186,7 @@ export const show = listing({
     await Promise.allSettled([loadRules(signal), loadRelays(signal), withJobs && jobs.load(signal)]);
     return found;
   },
-  name: (d) => kinds[d.kind] || d.kind,
+  name: (d) => deliveryKinds[d.kind],
   detail: deliveryDetail,
   columns: [
     { head: "Delivery", cell: () => "", value: (d) => d.kind },

@@ -168,7 +168,8 @@ const intervalOf = (granularity) =>
 function timeOf(bucket, newest, range, step) {
   const start = Date.parse(bucket.at) / 1000,
     end = Math.min(start + step, range.to);
-  return newest >= start && newest <= end ? newest : (Math.max(start, range.from) + end) / 2;
+  const inside = newest >= start && newest < start + step && newest <= range.to;
+  return inside ? newest : (Math.max(start, range.from) + end) / 2;
 }
 
 // notesOf explains the lines of alarms and markers in a chart.

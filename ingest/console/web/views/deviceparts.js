@@ -7,7 +7,7 @@ import { capital, signed } from "../core/format.js";
 const silentAfter = 24 * 3600e3;
 const lowBattery = 15; // percent
 
-export const seen = (at) => when(at) || "never";
+export const seen = (at) => when(at) || "Never";
 export const heard = (d) => (d.last_seen_at ? ["heard ", when(d.last_seen_at)] : "never heard");
 export const deviceName = (d) => d.name || d.identifier;
 export const deviceLink = (d) => link("devices", { id: d.id, account: String(d.account) }, deviceName(d));

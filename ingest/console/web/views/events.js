@@ -125,7 +125,7 @@ export async function foretell(clicked, ctx, selection) {
             changed: r.readings.changed,
             unchanged: r.readings.unchanged,
             "no longer produced, but kept": r.readings.stays
-          }) || "none"
+          }) || "None"
         ]
       ]),
       rows.length > 0 &&
@@ -158,9 +158,12 @@ const kinds = {
 };
 export const eventKind = (e) => kinds[e.kind] || e.kind;
 
-// subjectIn is the part of an event's outcome that names its first device or the numbers of its first message.
+// descriptionIn is an event's outcome without the events that it repeats.
+const descriptionIn = (e) => e.outcome.replace(/^((frame \S+ )?repeats \S+, dropped; )+/, "");
+
+// subjectIn is the part of an event's description that names its first device or the numbers of its first message.
 function subjectIn(e) {
-  const description = e.outcome.replace(/^((frame \S+ )?repeats \S+, dropped; )+/, "");
+  const description = descriptionIn(e);
   if (e.kind === "uplink" && description !== "no frames") return /^[^]*?(?=: |; |$)/.exec(description)[0];
   return e.kind === "sms" ? (/from .* to [^ ;,]+/.exec(description.split("; ")[0]) || [""])[0] : "";
 }
@@ -171,9 +174,11 @@ export const eventTitle = (e) =>
 
 // resultOf is the outcome of an event without what its title says.
 function resultOf(e) {
-  const subject = subjectIn(e);
-  if (!subject || e.outcome.split(subject).length > 2) return e.outcome;
-  return e.outcome.replace(subject, "").replace(/^[:;, ]+|[:;, ]+$/g, "");
+  const subject = subjectIn(e),
+    description = descriptionIn(e);
+  if (!subject || description.split(subject).length > 2) return e.outcome;
+  const repeated = e.outcome.slice(0, -description.length);
+  return (repeated + description.replace(subject, "").replace(/^[:;, ]+/, "")).replace(/[:;, ]+$/, "");
 }
 
 // eventDetail shows an event, with the elements of its deliveries if there are any.
@@ -186,7 +191,7 @@ export function eventDetail(e, ctx, deliveries = []) {
       ["Received", [stamp(e.received_at), " UTC"]],
       ["Kind", eventKind(e)],
       ["Source", e.source],
-      ["Account", e.account ? account(e.account) : "unknown"],
+      ["Account", e.account ? account(e.account) : "Unknown"],
       ["State", eventState(e.state)],
       ["Reason", e.reason],
       ["Outcome", e.outcome],

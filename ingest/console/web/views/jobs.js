@@ -29,13 +29,14 @@ function progress(j) {
 const shownProgress = (j) =>
   j.items && (j.state !== "completed" || j.items.failed.length > 0) ? progress(j) : "";
 
-// grouped joins consecutive completed jobs of one kind and account.
-function grouped(jobs) {
+// grouped joins consecutive completed jobs of one kind and account. The job of the address stays a row.
+function grouped(jobs, open) {
   const groups = [];
   for (const j of jobs) {
     const last = groups.at(-1);
     if (
       last &&
+      j.id !== open &&
       j.state === "completed" &&
       last.state === "completed" &&
       last.kind === j.kind &&

@@ -56,7 +56,7 @@ async function repeat(clicked, ctx, m) {
   });
 }
 
-// codes are the results of a whole message in delivery receipts.
+// codes are the results of a whole message in delivery reports.
 const codes = {
   1: "delivered",
   2: "not delivered: rejected by the phone",
@@ -93,7 +93,7 @@ function outboundDetail(m, ctx) {
       ["Received via", m.origin.toUpperCase() + " (" + m.ip + ")"],
       ["Received", [stamp(m.received_at), " UTC"]],
       ["Scheduled for", m.scheduled_for !== m.received_at && [stamp(m.scheduled_for), " UTC"]],
-      ["Delivery receipts to", code(m.report_to)],
+      ["Delivery reports to", code(m.report_to)],
       ["Reported as", codeWords(m.code)],
       ["Account", account(m.account)]
     ]),
@@ -217,6 +217,9 @@ function balance(filter, signal) {
   return place;
 }
 
+const titleOf = (m) => (m.originator || (m.event ? "" : "(default sender)")) + " → " + m.destination;
+const directionOf = (m) => (m.event ? "Received" : "Sent");
+
 export const show = listing({
   view: "messages",
   op: "listMessages",
@@ -232,17 +235,14 @@ export const show = listing({
   act: "resendMessages",
   selectable: (m) => lost(m) > 0,
   selects: "with lost parts",
-  name: (m) => (m.originator || (m.event ? "" : "(default sender)")) + " → " + m.destination,
+  name: titleOf,
   detail: (m, ctx) =>
     m.event
       ? [messageText(m) && pre(messageText(m)), eventDetail(m.event, ctx, m.event.deliveries.map(deliveryState))]
       : outboundDetail(m, ctx),
   columns: [
-    {
-      head: "Message",
-      value: (m) => (m.event ? "Received" : "Sent"),
-      cell: (m) => h("div", { class: "hint" }, m.event ? "Received" : "Sent")
-    },
+    { head: "Message", value: titleOf, cell: (m) => h("div", { class: "hint" }, directionOf(m)) },
+    { head: "Direction", value: directionOf, exported: true },
     { head: "Time", value: (m) => m.received_at, cell: (m) => when(m.received_at), first: true },
     { head: "From", value: (m) => m.originator, exported: true },
     { head: "To", value: (m) => m.destination, exported: true },

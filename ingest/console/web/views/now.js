@@ -125,7 +125,7 @@ async function figures(signal) {
         sims,
         maxRecords,
         (s) => s.limit.monthly && s.month_bytes >= s.limit.monthly,
-        ["sims", { sort: "-Used this month" }],
+        ["sims", { sort: "-Usage" }],
         true
       )
   ].filter(Boolean);

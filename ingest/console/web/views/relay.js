@@ -270,7 +270,7 @@ const facts = (r, changes = mayChange()) =>
     [
       "Declared by",
       r.document && [
-        "inventory document ",
+        "Inventory document ",
         h("b", null, r.document),
         ". Changes you make here are kept when the document is applied again."
       ]

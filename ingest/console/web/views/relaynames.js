@@ -18,11 +18,11 @@ export async function loadRelays(signal) {
 export const relayNumber = (r) => r.number + (r.kind === "geo" ? "*" : "");
 
 // relayName names a relay by its account, id and kind; without a kind by the destination of a message, because a
-// relay of a number and one of a prefix may have the same id.
+// relay of a number and one of a prefix may have the same id. If both are possible, it returns the id.
 export function relayName({ account, id, kind, destination }) {
   const sameID = known.filter((r) => r.account === account && String(r.id) === id && (!kind || r.kind === kind));
   const takes = (r) => (r.kind === "geo" ? (destination || "").startsWith(r.number) : r.number === destination);
-  const relay = sameID.find(takes) || sameID[0];
+  const relay = sameID.find(takes) || (sameID.length === 1 && sameID[0]);
   return relay ? relayNumber(relay) : id;
 }
 

@@ -93,9 +93,10 @@ function steps(p, again, note) {
       "Device",
       p.devices.length > 0,
       p.decoders.length > 0 && [
-        h("p", null, "Add it here, or let its first frame create it."),
-        p.devices.length === 0 &&
+        p.devices.length === 0 && [
+          h("p", null, "Add it here, or let its first frame create it."),
           next("Add device", () => addDevice({ account: p.acct, decoder: p.decoders[0].id }), true)
+        ]
       ]
     ),
     step(

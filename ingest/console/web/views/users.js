@@ -58,7 +58,7 @@ function addUser(done) {
 // changeUser asks for the role, the account and a new password of a user; done(text) follows.
 function changeUser(u, done) {
   editIn(
-    "Edit " + u.name,
+    "Change " + u.name,
     {
       go: "Save",
       intro: "The user's sessions end at once.",
@@ -100,7 +100,7 @@ export async function show(main, _, signal) {
       h(
         "span",
         { class: "bar tight" },
-        u.provider === "password" && button("Edit", () => changeUser(u, said), { "aria-label": "Edit " + u.name }),
+        u.provider === "password" && button("Change", () => changeUser(u, said), { "aria-label": "Change " + u.name }),
         button(
           verb,
           (e) =>
