@@ -35,8 +35,8 @@ type Frame struct {
 	Sender string
 	Kind   FrameKind
 
-	// Identifier is the device: a devEUI as 16 lower-case hex digits, or
-	// else the sender's own identifier, unchanged.
+	// Identifier is the device: a devEUI as 16 lower-case hex digits, or else the sender's own
+	// identifier, of some senders within an application: "application/device".
 	Identifier string
 	IsDevEUI   bool
 	// Name is the sender's name of the device. It may be empty, and it may change.

@@ -45,8 +45,8 @@ func readTheThingsStackFrame(d document, f *decoders.Frame) {
 	f.NetworkTime = cmp.Or(f.NetworkTime, gatewayTime(f.Gateways, time.Time{}))
 	// Identify the frame by values that do not change if it is transmitted again: session,
 	// counter and payload. They recur if an ABP device restarts, because it counts from 0
-	// in the same session (lorawan-stack#4502). If the session, the counter or the time is
-	// missing, use the identifier that the application server assigned.
+	// in the same session (lorawan-stack#4502). If the session or the time is missing, or the
+	// counter cannot be read, use the identifier that the application server assigned.
 	correlation := ""
 	d.Each("correlation_ids", func(id document) {
 		if text := id.Self().String(); correlation == "" && len(text) > len("as:up:") && strings.HasPrefix(text, "as:up:") {

@@ -119,8 +119,8 @@ func (s *Set[R]) Has(ref R) bool {
 }
 
 // Drop ends the hold on a record whose outcome is saved, or whose lease is lost or will be
-// released by the caller. It reports whether the record was leased again meanwhile, which
-// leaves a spare lease.
+// released by the caller. It reports whether the record was leased again meanwhile;
+// ReleaseSpare releases that lease.
 func (s *Set[R]) Drop(ref R) (spare bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

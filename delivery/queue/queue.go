@@ -208,8 +208,8 @@ func (q *Queue) Stats() Stats {
 const scheduleWorkers = 8
 
 // Start begins to process tasks and to schedule due deliveries. attempter makes the attempts.
-// New has no such parameter because the attempter adds delivery reports to the queue and is
-// therefore created after the queue. Redis need not be available yet.
+// New has no such parameter because the services that the attempter needs dispatch
+// deliveries and are therefore created after the queue. Redis need not be available yet.
 func (q *Queue) Start(attempter Attempter) error {
 	q.attempter = attempter
 	q.inFlight.open()

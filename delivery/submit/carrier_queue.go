@@ -301,7 +301,7 @@ func (q *carrierQueue) requeue(batch []itemParts) {
 		delete(q.busy, p.item)
 	}
 	q.waiting = append(head, q.waiting...)
-	q.throttle.pausedUntil = q.submitter.deps.Now().Add(minPause)
+	q.throttle.pausedUntil = laterOf(q.throttle.pausedUntil, q.submitter.deps.Now().Add(minPause))
 }
 
 // discard drops n parts that another process may have leased or that were deleted.

@@ -142,3 +142,11 @@ func TestMessagesAreLeftToTheGatewayThatHoldsTheBinds(t *testing.T) {
 		stop(t, sub)
 	})
 }
+
+func TestAFailedMarkingDoesNotShortenThePause(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	q := newCarrierQueue(&Submitter{deps: Deps{Now: func() time.Time { return now }}}, Route{})
+	q.throttle.slowDown(now, time.Minute) // an answer, while parts are being marked
+	q.requeue(nil)
+	relaytest.Equal(t, "the end of the pause", q.throttle.pausedUntil, now.Add(time.Minute))
+}

@@ -12,8 +12,8 @@
 // unknown, and only an operator can resend it.
 //
 // A message does not fail because its carrier throttles or is unavailable: the queue of the
-// carrier pauses, each time longer up to 30 s, and then submits one part. A part that fails
-// otherwise is retried after a wait equal to its age, at least 5 s and at most 1 h, and is rejected
+// carrier pauses, each time longer up to 30 s, or as long as the carrier requests, and then submits
+// one part. A part that fails otherwise is retried after a wait equal to its age, at least 5 s and at most 1 h, and is rejected
 // and refunded after a day. The age counts from the scheduled time or from the last resend. A
 // message to a number without a carrier is rejected and refunded.
 //

@@ -61,7 +61,7 @@ const (
 	leaseTime = 15 * time.Second
 	// giveUpAfter is the time after which a part that fails is not retried any more.
 	giveUpAfter = 24 * time.Hour
-	// minPause and maxPause bound the pause after a throttled answer.
+	// minPause and maxPause bound the pause after a throttled answer that requests none.
 	minPause = 250 * time.Millisecond
 	maxPause = 30 * time.Second
 )

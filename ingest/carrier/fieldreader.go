@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// The maximum sizes of fields, in bytes. maxText exceeds the size of 255 parts.
+// The maximum sizes of fields, in bytes. maxText exceeds the octets of 255 parts.
 const (
 	maxName = 255
 	maxText = 64 << 10
@@ -134,7 +134,7 @@ func (f *fieldReader) integer(name string, minimum, maximum int) int {
 	return int(n)
 }
 
-// statusOf returns the Status of a message whose parts have not been joined.
+// statusOf returns the Stat of a message whose parts have not been joined.
 func statusOf(m *inbound.Message) inbound.Stat {
 	if m.Part != nil && m.Part.Total > 0 {
 		return inbound.Concatenated
@@ -151,7 +151,7 @@ func keepOctets(m *inbound.Message, octets []byte) {
 }
 
 // decodeSeptets decodes 7-bit text with the language tables in the header. For an unknown table it
-// uses the default alphabet and sets Status to Indecipherable.
+// uses the default alphabet and sets Stat to Indecipherable.
 func decodeSeptets(alphabet *sms.Alphabet, m *inbound.Message, octets []byte) (string, error) {
 	l := inbound.LanguagesOf(m)
 	if l != l.Known() {

@@ -56,8 +56,8 @@ func New(messages Intake, o Options) *Surface {
 	return &Surface{messages: messages, adapters: Adapters(), opts: o}
 }
 
-// Mount adds the paths of the adapters to the app. A path may end with a source, which names a
-// token.
+// Mount adds the paths of the adapters to the app. A path may end with a source: of an adapter that
+// verifies signatures it names a token, of others it keeps the ids of several carriers apart.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	group := app.Group(strings.TrimSuffix(messagePath, "/"))
 	for name, a := range s.adapters {

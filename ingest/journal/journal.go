@@ -9,8 +9,8 @@
 // where length is the length of the payload. The checksum is seeded with the segment's salt
 // and covers the rest of the record. Appends are committed in groups: one write and one
 // fdatasync for all staged records. Each consumer reads durable records and has a
-// checkpoint. Processed records are kept for most of the retention period, so that they can
-// be replayed, and deleted before its end.
+// checkpoint. Processed records are kept for most of the retention period, unless the quota or the
+// disk is full, so that they can be replayed, and deleted before its end.
 //
 // The log guarantees:
 //   - a record is on disk when Append returns its sequence, and no sequence is assigned

@@ -42,7 +42,7 @@ func (r *CompiledRelay) deliveries(m *Message, s Settings) []outbox.Delivery {
 }
 
 // delivery returns the delivery of a message to one target, without its content. index is the
-// index of the parameter. The id derives from the message and the parameter: a message that is
+// index of the parameter. The id derives from the message, the parameter and its index: a message that is
 // processed twice is delivered once, and a replay after a correction of the parameter delivers
 // the message to the corrected target.
 func (r *CompiledRelay) delivery(m *Message, target string, index int) outbox.Delivery {

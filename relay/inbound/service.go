@@ -117,7 +117,7 @@ func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error)
 		case part.State == Completed || part.State == RouteAgain:
 			part.Group.Event = m.ID
 			s.planReassembled(&p, i, part.Group, relays[m.To], part.State == RouteAgain)
-		default: // it waits
+		default: // it waits, or repeats a part
 			result.Notes = NotesOf(m)
 			if part.State == Repeated {
 				result.Outcome = "duplicate of " + part.MessageID

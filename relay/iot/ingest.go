@@ -147,7 +147,7 @@ type workItem struct {
 	radio         *RadioData
 	firstRecordID string       // record that first contained the frame, if known
 	merged        *MergedFrame // the data of all posts about the frame; nil if they were not merged
-	unmapped      []string     // keys that the decoder does not map
+	unmapped      []string     // keys without a sensor: not mapped, or beyond the series limit
 	// limitReason is set if the device lacks sensors because of the series limit.
 	limitReason string
 	decoded     *decoders.Decoded // the codec's result; nil until the frame is decoded

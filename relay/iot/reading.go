@@ -12,7 +12,7 @@ import (
 )
 
 // Point is a stored reading of a sensor. A point overwrites an earlier point with the same account,
-// sensor and time.
+// sensor, sensor type and time.
 //
 // In InfluxDB it is a point of the measurement named after the sensor type,
 // with the tags account, device_id, identifier, sensor_id and key and one

@@ -53,8 +53,8 @@ func versionOf(acct relay.AccountID) string { return "iot/" + acct.String() }
 func RulesVersionOf(acct relay.AccountID) string { return "rules/" + acct.String() }
 
 // Versions returns the versions of the records and of the rules of each account. A version changes when
-// a decoder, device, sensor, location, sensor type or rule changes. Records that were cached with
-// another version are stale.
+// a decoder, device, location, sensor type or rule changes, or a sensor by a request; sensors that
+// frames add or retype leave it. Records that were cached with another version are stale.
 func (s *Store) Versions(ctx context.Context, accts []relay.AccountID) (map[relay.AccountID]Version, error) {
 	names := make([]string, 0, 2*len(accts)+1)
 	for _, acct := range accts {
