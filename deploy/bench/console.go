@@ -23,6 +23,7 @@ const (
 // request with "#" is a POST, and the text after "#" is its body.
 const consoleRequests = `
 Overview: /status /devices?limit=1000 /traffic?range=day /balances?limit=1000 /sims?limit=1000 /alarms?state=raised&limit=500 /breakers
+Overview: /messages?direction=out&state=rejected&limit=100 /messages?direction=out&state=undelivered&limit=100 /messages?direction=out&state=unknown&limit=100
 Overview: /deliveries?state=dead&limit=500 /events?state=quarantined&limit=500 /events?state=unrouted&limit=500 /jobs?state=failed&limit=500
 Devices: /devices?order=silent&limit=50 /devices?order=silent&q=Test+device+77&limit=50
 Device: /devices/DEVICE?account=1 /alarms?account=1&device_id=DEVICE&limit=50
@@ -35,7 +36,7 @@ Deliveries: /deliveries?limit=50 /deliveries?q=absent&limit=50&search_ms=200
 Jobs: /jobs?limit=50
 Rules: /alarms?limit=500 /rules?limit=50
 Decoders: /decoders?limit=50 /devices?account=1&decoder=bench&limit=1
-Relays: /relays?limit=50
+Relays: /relays?limit=50 /relays?limit=1000
 SIMs: /sims?limit=50 /sims?q=8944000000000000777&limit=50
 Credit: /credit?account=1&limit=50
 Ledgers: /ledgers?limit=100 /ledgers/assets/tokens?account=1&limit=50 /ledgers/assets/entries?account=1&limit=50
