@@ -1,8 +1,10 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/penstock/penstock/decoders/catalog/catalogtest"
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -85,4 +88,33 @@ func FuzzParseTry(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// accountList is a store with three accounts.
+type accountList struct{ noAccounts }
+
+func (accountList) Accounts(context.Context) ([]account.Account, error) {
+	return []account.Account{{ID: 1}, {ID: 2}, {ID: 3}}, nil
+}
+
+func TestTheOnlyAccountOfARecordIsFound(t *testing.T) {
+	for _, tc := range []struct {
+		owners []relay.AccountID
+		want   relay.AccountID
+		kind   relay.Kind
+	}{
+		{[]relay.AccountID{2}, 2, 0},
+		{nil, 0, relay.KindNotFound},
+		{[]relay.AccountID{1, 3}, 0, relay.KindInvalid},
+	} {
+		owner, _, err := findOwned(t.Context(), accountList{}, 0, func(acct relay.AccountID) (string, error) {
+			if slices.Contains(tc.owners, acct) {
+				return "record", nil
+			}
+			return "", relay.Errorf(relay.KindNotFound, "record")
+		})
+		if owner != tc.want && tc.kind == 0 || relay.KindOf(err) != tc.kind {
+			t.Errorf("owners %v: owner = %d, error = %v, want %d and the kind %v", tc.owners, owner, err, tc.want, tc.kind)
+		}
+	}
 }

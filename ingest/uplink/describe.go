@@ -122,7 +122,7 @@ func describe(f *decoders.Frame, title string) string {
 	if f.Kind != decoders.Uplink || len(facts) == 0 {
 		facts = slices.Insert(facts, 0, string(f.Kind))
 	}
-	return strings.NewReplacer(": ", ", ", "; ", ", ").Replace(title) + ": " + strings.Join(facts, ", ")
+	return strings.ReplaceAll(strings.ReplaceAll(title, ": ", ", "), "; ", ", ") + ": " + strings.Join(facts, ", ")
 }
 
 func formatNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

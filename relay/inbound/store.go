@@ -158,7 +158,7 @@ func (s *Store) Claim(ctx context.Context, claims []Claim, ttl time.Duration) ([
 	return firstIDs, nil
 }
 
-// FirstMessageID returns the id of the message that has a key; "" if there is none.
+// FirstMessageID returns the id of the first message with a key, or "".
 func (s *Store) FirstMessageID(ctx context.Context, key string) (string, error) {
 	const query = "SELECT holder FROM carrier_id WHERE id = $1 AND expires > $2"
 	return db.OrZero(db.Value[string](ctx, s.db, "carrier id "+key, query, key, s.db.Now()))

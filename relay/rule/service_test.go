@@ -235,10 +235,16 @@ func TestARenamedDeviceIsSelectedByItsNewName(t *testing.T) {
 	g := newGateway(t)
 	g.create(rule.Rule{When: "values.t > 30", Devices: rule.Devices{Name: "Cold*"}})
 	g.ingest(temperature("a", 1, 31))
-	_, err := g.records.Devices.ChangeDevice(t.Context(), 1, g.device("a"), func(d *iot.Device) error { d.Name = "Cold room"; return nil })
-	relaytest.NoError(t, err)
+	rename := func(name string) {
+		_, err := g.records.Devices.ChangeDevice(t.Context(), 1, g.device("a"), func(d *iot.Device) error { d.Name = name; return nil })
+		relaytest.NoError(t, err)
+	}
+	rename("Cold room")
 	g.ingest(temperature("a", 2, 31))
 	g.wantAlarmsAndDeliveries("after the device was renamed", []string{"2–"}, 1)
+	rename("Warm room")
+	g.ingest(temperature("a", 3, 20))
+	g.wantAlarmsAndDeliveries("after the rule no longer selects the device", []string{"2–"}, 1)
 }
 
 func TestForwardingAndPrevious(t *testing.T) {

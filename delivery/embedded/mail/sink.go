@@ -1,6 +1,6 @@
-// Package mail stands in for the mail server of an installation that has none. It writes each
-// mail to an .eml file (RFC 5322), which any mail reader opens, and removes the oldest files
-// beyond its limits. It sends nothing, and marks its results as simulated.
+// Package mail is used if no mail server is configured. It writes each mail to an .eml file
+// (RFC 5322), which any mail reader opens, and removes the oldest files beyond its limits. It sends
+// nothing, and marks its results as simulated.
 package mail
 
 import (
