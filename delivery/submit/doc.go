@@ -13,9 +13,9 @@
 //
 // A message does not fail because its carrier throttles or is unavailable: the queue of the
 // carrier pauses, each time longer up to 30 s, or as long as the carrier requests, and then submits
-// one part. A part that fails otherwise is retried after a wait equal to its age, at least 5 s and at most 1 h, and is rejected
-// and refunded after a day. The age counts from the scheduled time or from the last resend. A
-// message to a number without a carrier is rejected and refunded.
+// one part. A part that fails otherwise is retried after a wait equal to its age, at least 5 s and
+// at most 1 h, and is rejected and refunded after a day. The age counts from the scheduled time or
+// from the last resend. A message to a number without a carrier is rejected and refunded.
 //
 // For each step, the state of a part and the consequences of a crash and of an unavailable
 // database are:

@@ -3,8 +3,8 @@ package submit
 import "time"
 
 // throttle pauses a queue whose carrier throttles or is unavailable. Each pause is twice as long as
-// the one before, up to maxPause, or as long as the carrier requests. After a pause one part may be in flight, and twice as many after
-// each answer that is not throttled.
+// the one before, up to maxPause, or as long as the carrier requests. After a pause one part may be
+// in flight, and twice as many after each answer that is not throttled.
 type throttle struct {
 	window, limit int           // maximum number of parts in flight: at full speed, and now
 	pause         time.Duration // the latest pause

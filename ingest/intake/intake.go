@@ -53,8 +53,9 @@ type ParsedItem[T any] struct {
 // Processor reads entries as values of type T, and processes them.
 type Processor[T any] interface {
 	// Parse reads an entry, once before it is processed and once for each description. Of
-	// two entries with a common key, the later is processed after the earlier, unless that is deferred. Keys are
-	// hashes; a collision only delays an entry. An error, or a panic, quarantines the entry.
+	// two entries with a common key, the later is processed after the earlier, unless that is
+	// deferred. Keys are hashes; a collision only delays an entry. An error, or a panic,
+	// quarantines the entry.
 	Parse(item *Item) (content T, keys []uint64, err error)
 
 	// Process processes entries.
